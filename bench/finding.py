@@ -9,6 +9,7 @@ under target/bench. Prints wall time and peak memory, best of the rounds, and ho
 goals. Exit 1 if a goal is missed.
 """
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -128,6 +129,12 @@ def main():
     slow = walls[int(len(walls) * 0.95)]
     result["search, 95th percentile of 60"] = (0, slow, max(memory for _, _, memory in searches))
     result["search, median"] = (0, statistics.median(walls), 0)
+    # What the client writes to its status line's command, for the largest session there is.
+    largest = max(files, key=lambda path: path.stat().st_size)
+    asked = WORK / "statusline.json"
+    asked.write_text(json.dumps({"session_id": largest.stem, "transcript_path": str(largest)}))
+    result["usage --statusline"] = best([run([QUIPU, "usage", "--statusline", *with_catalog], stdin=asked)
+                                         for _ in rounds])
     programs = {
         "usage --by day, catalog": [QUIPU, "usage", "--by", "day", *with_catalog],
         "usage --by day, no catalog": [QUIPU, "usage", "--by", "day", "--no-catalog"],
@@ -160,6 +167,7 @@ def main():
         ("refresh after one line", wall["refresh, one line more"] * 1e3, 80, " ms"),
         ("search, 95th percentile, end to end", slow * 1e3, 100, " ms"),
         ("search, 95th percentile, without the refresh", query * 1e3, 40, " ms"),
+        ("status line", wall["usage --statusline"] * 1e3, 15, " ms"),
         ("search, peak memory", result["search, 95th percentile of 60"][2], 40, " MB"),
         ("usage with a catalog, share of ccusage", wall["usage --by day, catalog"] / wall["ccusage claude daily"],
          1 / 20, ""),

@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from . import cases, compare, damaged, kept, published, run, show
+from . import cases, compare, damaged, kept, mutate, published, run, show
 from .between import Search
 from .outcome import of_client, of_ours, same
 
@@ -20,6 +20,7 @@ USAGE = """\
 ./observe --between A B        the first version that behaves differently, for each case
 ./observe --damaged VERSION…   whether verdicts hold for damaged sessions of the corpus, and what
                                the first of these versions makes of them once they are changed
+./observe --mutants N VERSION… the same for N sessions that were changed at random (--seed)
 ./observe --write              keep the answers of this machine in the repository
 
 Installs one version at a time under target/observe, resumes each case in it with a new prompt
@@ -35,6 +36,8 @@ def arguments(argv):
     parser.add_argument("--between", nargs=2, metavar=("A", "B"))
     parser.add_argument("--spread", type=int, metavar="N")
     parser.add_argument("--damaged", nargs="+", metavar="VERSION")
+    parser.add_argument("--mutants", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, help="of --mutants (default: 1)")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--case", action="append", default=[], metavar="NAME",
                         help="only this case; a trailing * stands for anything; repeatable")
@@ -139,7 +142,8 @@ def main(argv):
         hand_made = cases.chosen([], ["edited", "observed"])
         print("kept: {} cases, {} answers".format(*kept.write(hand_made)))
         return 0
-    chosen = cases.chosen(args.case, args.group)
+    chosen = mutate.mutants(args.mutants, args.seed) if args.mutants \
+        else cases.chosen(args.case, args.group)
     try:
         if args.damaged:
             wrong = damaged.verdicts(args.damaged, args, note)

@@ -103,6 +103,11 @@ impl ApiError {
         ApiError { kind, request, ..ApiError::new(Why::InStream, message) }
     }
 
+    /// Whether the model has too much to do.
+    pub fn is_overloaded(&self) -> bool {
+        self.why == Why::Status(529) || self.kind.as_deref() == Some("overloaded_error")
+    }
+
     /// The name for it in a transcript of Claude Code.
     pub fn label(&self) -> &'static str {
         match (self.why, self.kind.as_deref()) {

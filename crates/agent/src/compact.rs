@@ -2,22 +2,41 @@
 //! and what is lost.
 //!
 //! Invariants: prompts stay as they were written, the newest first, as long as they fit; a summary
-//! of a summary keeps the prompts of the first one; every block that was sent before and is neither
-//! sent afterwards nor quoted whole in the summary is in the receipt.
+//! of a summary keeps the prompts, the plan and the skills of the first one. What is lost is for
+//! `compaction` to say.
 
-use std::collections::BTreeMap;
+mod quote;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
 use transcript::client::change::{Compress, Draft, ListCalls, Subject};
+use transcript::client::compaction::{self, Compaction, Receipt};
 use transcript::client::history::Rules;
+use transcript::format::input::{Input, SUMMARY_LEAD, tagged, typed};
 
 use crate::api::request::{Message, text_block};
 use crate::block::text_of;
+use crate::slash::SKILL;
+use quote::{Quote, cut};
 
 /// How many bytes of prompts are kept word for word.
 const PROMPTS: usize = 24_000;
+/// How many bytes of a prompt that does not fit are kept, from its beginning.
+const BEGINNING: usize = 4_000;
+/// How many bytes of the plan are kept.
+const PLAN: usize = 12_000;
+/// How many bytes of skills are kept.
+const SKILLS: usize = 16_000;
+/// How many files are there again.
+pub(crate) const FILES: usize = 5;
+/// How many bytes a file may have to be there again.
+pub(crate) const FILE: u64 = 8_000;
+/// The share of a window that what stays as it is may have, as a divisor.
+const TAIL: u64 = 4;
+/// The window of a model that is not known.
+const USUAL_WINDOW: u64 = 200_000;
 /// How many tokens a summary without a model may have.
 const OFFLINE: u64 = 12_000;
 /// What the summary and the answer to it need, in tokens.
@@ -28,6 +47,13 @@ const RESERVE: u64 = 33_000;
 pub(crate) fn threshold(window: u64, percent: Option<u64>) -> u64 {
     let usual = window.saturating_sub(RESERVE.min(window / 2));
     percent.map_or(usual, |percent| (window / 100 * percent.min(100)).min(usual))
+}
+
+/// How many bytes of the last messages stay as they are, beside a summary: with more, the next
+/// summary would follow at once.
+pub(crate) fn tail_bytes(window: Option<u64>) -> usize {
+    let tokens = threshold(window.unwrap_or(USUAL_WINDOW), None) / TAIL;
+    usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
 }
 
 /// What the model is asked for.
@@ -65,24 +91,45 @@ pub(crate) fn offline(transcript: &Path) -> Option<String> {
     draft.map(|draft| draft.material(OFFLINE)).filter(|text| !text.trim().is_empty())
 }
 
+/// What is there again after a summary, beside what the conversation says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Again {
+    /// The todo list.
+    pub(crate) todos: Vec<Value>,
+    /// Files that were used lately, with their contents.
+    pub(crate) files: Vec<(String, String)>,
+    /// What runs in the background: ids and names.
+    pub(crate) tasks: Vec<(String, String)>,
+}
+
+/// How a text begins that takes the place of a conversation.
+const LEAD: &str = "The conversation so far was replaced by this summary, because it is too long to be sent whole.";
+
+/// Whether a text takes the place of a conversation: one of ours, or one of Claude Code's.
+pub fn is_summary(text: &str) -> bool {
+    text.starts_with(LEAD) || text.trim_start().starts_with(SUMMARY_LEAD)
+}
+
 /// The text that takes the place of a conversation.
 pub(crate) fn text(
     summary: &str,
     messages: &[Message],
-    todos: &[Value],
+    again: &Again,
     transcript: Option<&Path>,
 ) -> String {
-    let mut text = format!(
-        "The conversation so far was replaced by this summary, because it is too long to be sent whole.\n\nSummary:\n{summary}"
-    );
-    let prompts = prompts(messages);
-    if !prompts.is_empty() {
-        text.push_str("\n\nThe user's prompts, word for word, the oldest first:");
-        for prompt in prompts {
-            let _ = write!(text, "\n{OPEN}\n{prompt}\n{CLOSE}");
+    let mut text = format!("{LEAD}\n\nSummary:\n{summary}");
+    let mut quoted = |title: &str, quotes: Vec<Quote>| {
+        if !quotes.is_empty() {
+            let _ = write!(text, "\n\n{title}:");
+            for quote in &quotes {
+                quote.write(&mut text);
+            }
         }
-    }
-    let open = todos.iter().filter(|todo| todo["status"] != "completed");
+    };
+    quoted("The user's prompts, word for word, the oldest first", prompts(messages));
+    quoted("The last plan", plan(messages).into_iter().collect());
+    quoted("Skills that were loaded", skills(messages));
+    let open = again.todos.iter().filter(|todo| todo["status"] != "completed");
     let open: Vec<String> = open
         .filter_map(|todo| {
             let status = todo["status"].as_str().unwrap_or("pending");
@@ -93,10 +140,22 @@ pub(crate) fn text(
         text.push_str("\n\nOpen todos:\n");
         text.push_str(&open.join("\n"));
     }
+    if !again.tasks.is_empty() {
+        text.push_str("\n\nStill running in the background:");
+        for (id, name) in &again.tasks {
+            let _ = write!(text, "\n- {id}: {name}");
+        }
+    }
     let files = files(messages);
     if !files.is_empty() {
         text.push_str("\n\nFiles that were read or changed lately: ");
         text.push_str(&files.join(", "));
+    }
+    if !again.files.is_empty() {
+        text.push_str("\n\nWhat is in them now:");
+        for (name, contents) in &again.files {
+            Quote::named("file", name, contents).write(&mut text);
+        }
     }
     if let Some(path) = transcript {
         let _ = write!(text, "\n\nThe whole conversation is in {}.", path.display());
@@ -104,34 +163,97 @@ pub(crate) fn text(
     text
 }
 
-const OPEN: &str = "<prompt>";
-const CLOSE: &str = "</prompt>";
+/// What is quoted in the summaries that stand in a conversation.
+fn quotes_in<'a>(messages: &'a [Message], kind: &'static str) -> impl Iterator<Item = Quote> + 'a {
+    let summaries = texts(messages).filter(|text| text.starts_with(LEAD));
+    summaries.flat_map(move |text| Quote::all(&text, kind))
+}
 
-/// The prompts of a conversation that fit, the newest first; in their order.
-fn prompts(messages: &[Message]) -> Vec<String> {
+/// The texts of the user's side.
+fn texts(messages: &[Message]) -> impl Iterator<Item = String> + '_ {
+    let users = messages.iter().filter(|message| message.role == "user");
+    users.flat_map(|message| &message.blocks).filter_map(|block| text_of(block))
+}
+
+/// The prompts of a conversation, the newest first as long as they fit; in their order.
+fn prompts(messages: &[Message]) -> Vec<Quote> {
     let mut all = Vec::new();
-    let blocks = messages.iter().filter(|message| message.role == "user");
-    for text in blocks.flat_map(|message| &message.blocks).filter_map(|block| text_of(block)) {
-        if text.contains(OPEN) && text.contains(CLOSE) {
-            let old = text.split(OPEN).skip(1).filter_map(|rest| rest.split(CLOSE).next());
-            all.extend(old.map(|prompt| prompt.trim().to_owned()));
-        } else if !text.trim_start().starts_with('<') && !text.trim().is_empty() {
-            all.push(text.trim().to_owned());
+    for text in texts(messages) {
+        match tagged(&text) {
+            _ if is_summary(&text) => {
+                all.extend(Quote::all(&text, "prompt").into_iter().map(|quote| quote.text));
+            }
+            // As it was typed.
+            Some(Input::Command | Input::Shell) => {
+                all.extend(typed(std::iter::once(text.as_str().into())));
+            }
+            Some(_) => {}
+            None => all.push(text.trim().to_owned()),
         }
     }
+    all.retain(|prompt| !prompt.is_empty());
     let mut left = PROMPTS;
-    let fits = |prompt: &&String| {
-        let is_fit = prompt.len() <= left;
-        left = left.saturating_sub(if is_fit { prompt.len() } else { left });
-        is_fit
-    };
-    let mut kept: Vec<String> = all.iter().rev().take_while(fits).cloned().collect();
+    let mut kept = Vec::new();
+    for prompt in all.iter().rev() {
+        // One that is too long does not take the place of all that came before.
+        let most = if prompt.len() <= left { left } else { left.min(BEGINNING) };
+        let text = cut(prompt, most);
+        if text.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(text.len());
+        kept.push(Quote::new("prompt", &text));
+    }
+    kept.reverse();
+    kept
+}
+
+/// The calls of a tool in a conversation.
+fn calls<'a>(messages: &'a [Message], tool: &'a str) -> impl Iterator<Item = Value> + 'a {
+    let blocks = messages.iter().flat_map(|message| &message.blocks);
+    let blocks =
+        blocks.filter(move |block| block.contains(r#""tool_use""#) && block.contains(tool));
+    let calls = blocks.filter_map(|block| serde_json::from_str::<Value>(block).ok());
+    calls.filter(move |call| call["type"] == "tool_use" && call["name"] == tool)
+}
+
+/// The last plan.
+fn plan(messages: &[Message]) -> Option<Quote> {
+    let last = calls(messages, "ExitPlanMode").last();
+    let plan = last.and_then(|call| call["input"]["plan"].as_str().map(str::to_owned));
+    let plan = plan.or_else(|| quotes_in(messages, "plan").last().map(|quote| quote.text))?;
+    Some(Quote::new("plan", &cut(&plan, PLAN)))
+}
+
+/// What skills say that were loaded, each once, the newest first as long as they fit.
+fn skills(messages: &[Message]) -> Vec<Quote> {
+    let mut found: Vec<Quote> = quotes_in(messages, "skill").collect();
+    let results = || messages.iter().flat_map(|message| &message.blocks);
+    for call in calls(messages, SKILL) {
+        let id = call["id"].as_str().unwrap_or_default();
+        let result = results()
+            .filter(|block| block.contains("tool_result") && block.contains(id))
+            .filter_map(|block| serde_json::from_str::<Value>(block).ok())
+            .find(|block| block["tool_use_id"] == id && block["is_error"] != true);
+        let text = result.and_then(|block| block["content"].as_str().map(str::to_owned));
+        if let (Some(name), Some(text)) = (call["input"]["skill"].as_str(), text) {
+            found.push(Quote::named("skill", name, &text));
+        }
+    }
+    let mut left = SKILLS;
+    let mut kept: Vec<Quote> = Vec::new();
+    for skill in found.into_iter().rev() {
+        if skill.text.len() <= left && !kept.iter().any(|other| other.name == skill.name) {
+            left -= skill.text.len();
+            kept.push(skill);
+        }
+    }
     kept.reverse();
     kept
 }
 
 /// The files of the last calls, the newest first.
-fn files(messages: &[Message]) -> Vec<String> {
+pub(crate) fn files(messages: &[Message]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for block in messages.iter().rev().flat_map(|message| message.blocks.iter().rev()) {
         let call: Value = if block.contains("\"tool_use\"") {
@@ -151,27 +273,18 @@ fn files(messages: &[Message]) -> Vec<String> {
     found
 }
 
-/// What is not sent any more: how many blocks, by kind.
-pub(crate) fn lost(before: &[Message], after: &[Message]) -> Vec<(String, usize)> {
-    let sent: Vec<&String> = after.iter().flat_map(|message| &message.blocks).collect();
-    let texts: Vec<String> = sent.iter().filter_map(|block| text_of(block)).collect();
-    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    for message in before {
-        for block in message.blocks.iter().filter(|block| !sent.contains(block)) {
-            let value: Value = serde_json::from_str(block).unwrap_or_default();
-            let is_quoted = value["text"]
-                .as_str()
-                .is_some_and(|text| texts.iter().any(|sent| sent.contains(text.trim())));
-            if !is_quoted {
-                let kind = match value["type"].as_str() {
-                    Some("text") if message.role == "user" => "user text",
-                    kind => kind.unwrap_or("other"),
-                };
-                *kinds.entry(kind.to_owned()).or_default() += 1;
-            }
-        }
+/// What a summary took away. Of a session that is kept, the file knows the turns.
+pub(crate) fn receipt(file: Option<&Path>, before: &[Message], after: &[Message]) -> Receipt {
+    let found = file.and_then(|file| Compaction::find(file, Rules::newest(), None).ok());
+    if let Some(found) = found {
+        return found.receipt;
     }
-    kinds.into_iter().collect()
+    let pieces = compaction::pieces_of(
+        before.iter().map(|message| (message.role, message.blocks.as_slice())),
+    );
+    let after: Vec<&[u8]> =
+        after.iter().flat_map(|message| &message.blocks).map(String::as_bytes).collect();
+    Receipt::new(&pieces, &after)
 }
 
 #[cfg(test)]

@@ -6,30 +6,33 @@
 //! would rely on servers that are never called. In the other direction a host is asked
 //! whether calls may run ([`question`]), and answers ([`reply`]).
 
+mod beginning;
+mod table;
+
 use rules::Kind;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::host::{Asked, AskedWhat};
 use crate::model;
 use crate::permission_file::Change;
 use crate::permit::{Bypass, Mode};
 
+pub use beginning::Beginning;
+pub use table::{Handling, REQUESTS};
+
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
     /// Nothing except the answer.
     Nothing,
-    /// The host begins: its hooks, by event, and its sub-agents.
-    Initialize {
-        /// Its hooks.
-        hooks: Map<String, Value>,
-        /// Its sub-agents.
-        agents: Value,
-    },
+    /// The host begins, and this is what it brings.
+    Initialize(Box<Beginning>),
     /// Stop the turn.
     Stop,
     /// Stop a command or a sub-agent in the background.
     StopTask(String),
+    /// Say what a command has printed so far.
+    TaskOutput(String),
     /// Have a call go on in the background.
     Background(String),
     /// Give the session a title.
@@ -44,19 +47,38 @@ pub enum Wish {
     Model(String),
     /// Use this many tokens for thinking; None for no thinking.
     Thinking(Option<u64>),
-    /// Put the files back as they were before a prompt, or only say what that would change.
-    RewindFiles(String, IsDry),
+    /// Go back to before a prompt, or only say what that would change.
+    Back(Backwards),
+    /// Say which prompts one can go back to.
+    Waypoints,
     /// Something that is not supported: the session is to end.
     Impossible,
 }
 
-/// Whether something is only to be shown.
+/// How to go back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backwards {
+    /// The id of the prompt's record.
+    pub prompt: String,
+    /// What goes back.
+    pub what: BackWhat,
+    /// Whether it is only shown.
+    pub is_dry: bool,
+    /// Whether what someone else changed since is overwritten.
+    pub is_forced: bool,
+    /// Whether the answer says more than that of Claude Code.
+    pub is_ours: bool,
+}
+
+/// What goes back to before a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IsDry {
-    /// Only shown.
-    Yes,
-    /// Done.
-    No,
+pub enum BackWhat {
+    /// The files.
+    Files,
+    /// The conversation.
+    Conversation,
+    /// Both.
+    Both,
 }
 
 /// Why a request is refused.
@@ -74,44 +96,24 @@ impl Refusal {
     }
 }
 
-/// Members that a host may send with `initialize` without relying on them.
-const HARMLESS: [&str; 7] = [
-    "subtype",
-    "hooks",
-    "agents",
-    "agentProgressSummaries",
-    "forwardSubagentText",
-    "promptSuggestions",
-    "supportedDialogKinds",
-];
-
 /// What a request asks for, and its answer.
 pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Refusal>) {
     let subtype = request["subtype"].as_str().unwrap_or_default();
     match subtype {
-        "initialize" => match unsupported(request) {
-            keys if keys.is_empty() => {
-                let hooks = request["hooks"].as_object().cloned().unwrap_or_default();
-                let agents = request["agents"].clone();
-                (Wish::Initialize { hooks, agents }, Ok(Some(initialized())))
-            }
-            keys => {
-                let keys = keys.join(", ");
-                let why = format!(
-                    "quipu does not support these options yet, and does not go on without them: {keys}"
-                );
-                (Wish::Impossible, Err(Refusal { why, code: Some("unsupported_request") }))
-            }
+        "initialize" => match Beginning::read(request) {
+            Ok(beginning) => (Wish::Initialize(Box::new(beginning)), Ok(Some(beginning::answer()))),
+            Err(why) => (Wish::Impossible, Err(Refusal { why, code: Some("unsupported_request") })),
         },
         "interrupt" => (Wish::Stop, Ok(None)),
         "stop_task" => (Wish::StopTask(text(&request["task_id"])), Ok(Some(json!({})))),
         "background_tasks" => {
             (Wish::Background(text(&request["tool_use_id"])), Ok(Some(json!({}))))
         }
+        "get_task_output" => (Wish::TaskOutput(text(&request["task_id"])), Ok(None)),
         "rename_session" => (Wish::Rename(text(&request["title"])), Ok(None)),
         "get_context_usage" => (Wish::Context, Ok(None)),
         "get_session_cost" => (Wish::Cost, Ok(None)),
-        "list_models" => (Wish::Nothing, Ok(Some(json!({"models": initialized()["models"]})))),
+        "list_models" => (Wish::Nothing, Ok(Some(json!({"models": beginning::models()})))),
         "get_binary_version" => {
             let version = crate::dialect::version();
             (Wish::Nothing, Ok(Some(json!({"version": version, "buildTime": null}))))
@@ -131,19 +133,44 @@ pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Re
             }
         }
         "rewind_files" => {
-            let id = request["user_message_id"].as_str().unwrap_or_default().to_owned();
-            let is_dry = if request["dry_run"] == true { IsDry::Yes } else { IsDry::No };
-            (Wish::RewindFiles(id, is_dry), Ok(None))
+            let wish = Backwards {
+                prompt: text(&request["user_message_id"]),
+                what: BackWhat::Files,
+                is_dry: request["dry_run"] == true,
+                is_forced: false,
+                is_ours: false,
+            };
+            (Wish::Back(wish), Ok(None))
         }
+        "rewind" => back(request),
+        "rewind_points" => (Wish::Waypoints, Ok(None)),
         "set_model" => (Wish::Model(model::named(request["model"].as_str())), Ok(None)),
         "set_max_thinking_tokens" => {
             (Wish::Thinking(request["max_thinking_tokens"].as_u64()), Ok(None))
         }
-        _ => {
-            let why = format!("Unsupported control request subtype: {subtype}");
-            (Wish::Nothing, Err(Refusal::new(why)))
-        }
+        _ => (Wish::Nothing, Err(Refusal::new(table::refusal(subtype)))),
     }
+}
+
+/// A request to go back to before a prompt.
+fn back(request: &Value) -> (Wish, Result<Option<Value>, Refusal>) {
+    let what = match request["what"].as_str().unwrap_or("both") {
+        "files" => BackWhat::Files,
+        "conversation" => BackWhat::Conversation,
+        "both" => BackWhat::Both,
+        other => {
+            let why = format!("`{other}` cannot be rewound: files, conversation or both can");
+            return (Wish::Nothing, Err(Refusal::new(why)));
+        }
+    };
+    let wish = Backwards {
+        prompt: text(&request["user_message_id"]),
+        what,
+        is_dry: request["dry_run"] == true,
+        is_forced: request["force"] == true,
+        is_ours: true,
+    };
+    (Wish::Back(wish), Ok(None))
 }
 
 fn text(value: &Value) -> String {
@@ -164,35 +191,6 @@ impl Bypass {
         let why = format!("Cannot set permission mode to bypassPermissions because {why}");
         Some(Refusal { why, code: Some(code) })
     }
-}
-
-/// The options of `initialize` that restrict or promise something that is not supported.
-fn unsupported(request: &Value) -> Vec<&str> {
-    let members = request.as_object().into_iter().flat_map(Map::iter);
-    let members =
-        members.filter(|(key, value)| !HARMLESS.contains(&key.as_str()) && !is_empty(value));
-    members.map(|(key, _)| key.as_str()).collect()
-}
-
-/// Whether a value asks for nothing.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(members) => members.values().all(is_empty),
-        Value::Bool(true) | Value::Number(_) => false,
-    }
-}
-
-fn initialized() -> Value {
-    let models = model::offered().map(|(name, meant)| {
-        json!({"value": name, "displayName": meant, "description": format!("{meant}, by the Messages API")})
-    });
-    json!({
-        "commands": [], "output_style": "default", "available_output_styles": ["default"],
-        "models": models.collect::<Vec<_>>(), "account": {}, "pid": std::process::id(),
-    })
 }
 
 /// The question whether a call may run, as an event.

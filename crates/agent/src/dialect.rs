@@ -25,7 +25,7 @@ static DIALECT: LazyLock<Dialect> = LazyLock::new(|| {
 const ENVELOPE: &str = "...";
 
 /// The client version whose records these are.
-pub(crate) fn version() -> &'static str {
+pub fn version() -> &'static str {
     &DIALECT.version
 }
 

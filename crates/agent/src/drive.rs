@@ -5,10 +5,13 @@
 //! note of an answer or a wait that was given up is dropped (it has an old number); once something
 //! could not be recorded, nothing more is done.
 
+mod back;
+mod beginning;
 mod compacting;
 mod decide;
 mod hooked;
 mod nested;
+mod prompting;
 mod worker;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,9 +23,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::ambient::Ambient;
-use crate::api::Model;
 use crate::api::request::text_block;
 use crate::api::retry::Retry;
+use crate::api::{ApiError, Model};
 use crate::block::text_of;
 use crate::control::{self, Wish};
 use crate::event::{AgentId, Event, delta};
@@ -30,6 +33,9 @@ use crate::hook::HookBook;
 use crate::host::{Host, Summary};
 use crate::model;
 use crate::permit::Permit;
+use crate::prompt::Wishes;
+use crate::shell;
+use crate::slash::SlashBook;
 use crate::subagent::Kinds;
 use crate::tally::Tally;
 use crate::tool::{self, Site};
@@ -41,6 +47,7 @@ pub use compacting::Summarised;
 pub use worker::{Agent, Asking};
 
 /// A session at work.
+#[allow(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub struct Driver {
     /// Where the tools of the main agent work.
     pub site: Arc<Site>,
@@ -54,6 +61,8 @@ pub struct Driver {
     pub hooks: HookBook,
     /// The sub-agents that can be started.
     pub kinds: Kinds,
+    /// Commands and skills that people have written.
+    pub slashes: Arc<SlashBook>,
     about: About,
     notes: Sender<Note>,
     agents: BTreeMap<AgentId, Agent>,
@@ -65,6 +74,8 @@ pub struct Driver {
     runs: hooked::Runs,
     /// Whether the first prompt was taken.
     is_begun: bool,
+    /// Whether what commands need was started.
+    is_warm: bool,
     /// Agents whose next request may be made.
     asks: VecDeque<AgentId>,
     /// Agents whose turn is over, and nothing holds that up.
@@ -110,6 +121,14 @@ pub struct About {
     pub compacts: bool,
     /// How full it may be before that, in percent; None for the usual.
     pub compact_percent: Option<u64>,
+    /// What the run may cost, in dollars.
+    pub budget: Option<f64>,
+    /// The model that goes on if the other one is overloaded.
+    pub fallback: Option<String>,
+    /// What the system prompt of the main agent is made of.
+    pub prompt: Wishes,
+    /// What is added to the system prompts of sub-agents.
+    pub more_for_agents: Option<String>,
 }
 
 impl Driver {
@@ -129,6 +148,7 @@ impl Driver {
             nature,
             hooks: HookBook::default(),
             kinds: Kinds::default(),
+            slashes: Arc::default(),
             about,
             notes,
             agents: BTreeMap::from([(AgentId::Main, main)]),
@@ -136,6 +156,7 @@ impl Driver {
             line: VecDeque::new(),
             runs: hooked::Runs::default(),
             is_begun: false,
+            is_warm: false,
             asks: VecDeque::new(),
             ended: VecDeque::new(),
             outcome: None,
@@ -185,7 +206,7 @@ impl Driver {
                 continue;
             }
             if let Some(text) = tool::notification(&self.site) {
-                self.queue.push_back(Said::text(&text));
+                self.queue.push_back(Said::notice(&text));
                 continue;
             }
             let has_agents = !self.nested.is_empty();
@@ -207,7 +228,10 @@ impl Driver {
                     Ok(note) => Ok(note),
                 }
             } else {
-                inbox.recv()
+                inbox.try_recv().or_else(|_| {
+                    self.warm_up(host);
+                    inbox.recv()
+                })
             };
             self.take(note.unwrap_or(Note::Closed), host);
         }
@@ -226,6 +250,7 @@ impl Driver {
         self.open(&mut main, utterance, host);
         self.agents.insert(AgentId::Main, main);
         let mut outcome = self.go_on(host);
+        self.warm_up(host);
         while outcome.is_none() {
             // If nothing reads the output, work is neither done nor paid for.
             let gone = (host.is_gone() && self.end.is_none()).then_some(Note::End(NOBODY));
@@ -234,6 +259,24 @@ impl Driver {
         }
         self.is_busy = false;
         self.finish(outcome.unwrap_or(Outcome::Interrupted), host)
+    }
+
+    /// Starts what commands need, and says what the sandbox does not enforce here. That happens
+    /// while nobody waits for anything but the model or the user.
+    fn warm_up(&mut self, host: &mut dyn Host) {
+        if std::mem::replace(&mut self.is_warm, true) {
+            return;
+        }
+        let site = &self.site;
+        site.shells.path.ask();
+        let Some(guard) = &site.guard else { return };
+        tool::ready(site);
+        let (around, folders) = (guard.clone(), site.all_folders());
+        std::thread::spawn(move || around.look_around(&folders));
+        if let Some(gaps) = guard.layers.gaps() {
+            let text = format!("the sandbox is not complete here: {gaps}");
+            host.event(&AgentId::Main, &Event::Notice(text));
+        }
     }
 
     /// Takes a note. Returns how the turn of the main agent ended, once it has.
@@ -272,7 +315,7 @@ impl Driver {
             // Only hooks stand between the user and the model.
             self.runs.drop_of(&AgentId::Main);
             if let Some(main) = self.agents.get_mut(&AgentId::Main) {
-                (main.order, main.number) = (None, main.number + 1);
+                (main.order, main.expanding, main.number) = (None, None, main.number + 1);
             }
             self.outcome = Some(Outcome::Interrupted);
         } else {
@@ -301,8 +344,12 @@ impl Driver {
             }
             // While tools run, it is sent along with their results; otherwise it waits for its own
             // turn.
-            Ok(()) if !main.calls.is_empty() => {
-                let prompt = main.prompted(utterance, host);
+            Ok(())
+                if !main.calls.is_empty()
+                    && utterance.printed.is_none()
+                    && self.called(&utterance).is_none() =>
+            {
+                let prompt = self.prompt_of(&mut main, utterance, host);
                 self.pending.push_back((AgentId::Main, Input::Prompt(prompt)));
             }
             Ok(()) => self.queue.push_back(utterance),
@@ -320,6 +367,10 @@ impl Driver {
             }
             Report::Streamed(number, event) if number == agent.number => {
                 let piece = delta(&event);
+                // A call takes a while to arrive, and then to be judged.
+                if event.contains(r#""tool_use""#) {
+                    tool::ready(&self.site);
+                }
                 host.event(id, &Event::Streamed(event));
                 if let Some(piece) = piece {
                     host.event(id, &piece);
@@ -330,7 +381,13 @@ impl Driver {
             Report::Summarised(number, made) if number == agent.number => {
                 self.summarised(id, made, host);
             }
-            Report::Input(..) | Report::Streamed(..) | Report::Summarised(..) => {}
+            Report::Expanded(number, body) if number == agent.number => {
+                self.commands_ran(id, body, host);
+            }
+            Report::Input(..)
+            | Report::Streamed(..)
+            | Report::Summarised(..)
+            | Report::Expanded(..) => {}
             Report::Answered(call, answer) => self.answered(id, call, answer, host),
             Report::Progress(call, progress, number) => {
                 if !agent.calls.contains_key(&call) {
@@ -406,25 +463,18 @@ impl Driver {
                     asking.thinking = model::thinking_tokens(tokens, asking.max_tokens);
                 }
             }
-            Wish::RewindFiles(id, is_dry) => {
-                let rewound = match &self.site.images {
-                    Some(images) => images.rewind(&id, is_dry == control::IsDry::Yes),
-                    None => Err("File rewinding is not enabled.".to_owned()),
-                };
-                answer = rewound.map(Some).map_err(control::Refusal::new);
-            }
-            Wish::Initialize { hooks, agents } => {
-                self.hooks.add_callbacks(&hooks);
-                for text in self.add_agents(&agents) {
-                    host.event(&AgentId::Main, &Event::Notice(text));
-                }
-                if let Ok(Some(answer)) = &mut answer {
-                    answer["agents"] = self.kinds.listed().into();
-                    answer["current_permission_mode"] = self.permit.mode.name().into();
+            Wish::Back(wish) => answer = self.go_back(&wish),
+            Wish::Waypoints => answer = Ok(Some(self.waypoints())),
+            Wish::Initialize(beginning) => {
+                let more = self.begin_with(*beginning, host);
+                if let (Ok(Some(Value::Object(answer))), Value::Object(more)) = (&mut answer, more)
+                {
+                    answer.extend(more);
                 }
             }
             Wish::Stop => self.interrupt(),
             Wish::StopTask(task) => self.stop_task(&task, host),
+            Wish::TaskOutput(task) => answer = self.task_output(&task),
             Wish::Background(call) => {
                 self.site.backgrounded.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
             }
@@ -449,25 +499,15 @@ impl Driver {
         host.event(&AgentId::Main, &Event::Controlled(answer));
     }
 
-    /// Adds sub-agents of a host. Returns what was left out.
-    fn add_agents(&mut self, agents: &Value) -> Vec<String> {
-        let left = self.kinds.add_json(agents);
-        let Some(main) = self.agents.get_mut(&AgentId::Main) else { return left };
-        // The description of the tool names them. Nobody else has the site before the first prompt.
-        if let Some(site) = Arc::get_mut(&mut main.site) {
-            self.kinds.tools().into_iter().for_each(|tool| site.tools.add(tool));
-        } else {
-            let mut tools = main.site.tools.clone();
-            self.kinds.tools().into_iter().for_each(|tool| tools.add(tool));
-            main.asking.tools = tools
-                .iter()
-                .filter(|tool| {
-                    self.permit.offers(&tool.spec().name) && tool.is_offered(self.permit.mode)
-                })
-                .map(|tool| tool.spec().json())
-                .collect();
-        }
-        left
+    /// What a command of the session has printed so far, for a host.
+    fn task_output(&self, task: &str) -> Result<Option<Value>, control::Refusal> {
+        let unknown = || control::Refusal::new(format!("there is no command `{task}`"));
+        self.site.shells.known(task).ok_or_else(unknown)?;
+        let path = self.site.shells.output(task);
+        let (output, bytes) =
+            shell::tail(&path, LONGEST_OUTPUT, &self.site.secrets).map_err(|_| unknown())?;
+        let is_cut = bytes > LONGEST_OUTPUT as u64;
+        Ok(Some(json!({"output": output, "total_bytes": bytes, "truncated": is_cut})))
     }
 
     /// How full the context is, for a host.
@@ -489,14 +529,29 @@ impl Driver {
         json!({"text": self.main().map(|main| self.cost_of(&main.count))})
     }
 
-    fn cost_of(&self, count: &Tally) -> String {
+    /// What was spent so far, in dollars; None if a price is not known.
+    fn spent(&self, count: &Tally) -> Option<f64> {
         let mut models = count.models.clone();
         for (model, usage) in self.site.spent.lock().unwrap_or_else(PoisonError::into_inner).iter()
         {
             *models.entry(model.clone()).or_default() += *usage;
         }
         let mut costs = models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
-        match costs.try_fold(0.0, |sum, cost| Some(sum + cost?)) {
+        costs.try_fold(0.0, |sum, cost| Some(sum + cost?))
+    }
+
+    /// Whether the run has cost what it may cost, sub-agents included. A price that is not known
+    /// counts as too much.
+    fn is_over_budget(&self, agent: &Agent) -> bool {
+        let Some(budget) = self.about.budget else { return false };
+        let agents = self.agents.values().chain([agent]);
+        let mut spent = agents.map(|agent| self.spent(&agent.count));
+        let spent = spent.try_fold(0.0, |sum, cost| Some(sum + cost?));
+        spent.is_none_or(|spent| spent >= budget)
+    }
+
+    fn cost_of(&self, count: &Tally) -> String {
+        match self.spent(count) {
             Some(cost) => format!("Total cost: ${cost:.4}"),
             None => "The price of a model is not known.".to_owned(),
         }
@@ -504,19 +559,40 @@ impl Driver {
 
     fn change_model(&mut self) {
         let Some(model) = self.next_model.take() else { return };
-        let Some(main) = self.agents.get_mut(&AgentId::Main) else { return };
-        if model != main.asking.model {
-            main.asking.max_tokens = model::output_tokens(&model);
-            main.asking.model = model;
-            main.turn.forget_thinking();
+        if let Some(main) = self.agents.get_mut(&AgentId::Main) {
+            main.go_on_with(model);
         }
     }
 
+    /// Goes on with the other model, if this one was overloaded too often. Returns whether it did.
+    fn fall_back(
+        &mut self,
+        agent: &mut Agent,
+        error: &ApiError,
+        failures: u32,
+        host: &mut dyn Host,
+    ) -> bool {
+        let other = self.about.fallback.clone().filter(|other| *other != agent.asking.model);
+        let Some(other) = other.filter(|_| failures >= OVERLOADED && error.is_overloaded()) else {
+            return false;
+        };
+        let from = agent.asking.model.clone();
+        host.event(&agent.id, &Event::FellBack { from, to: other.clone() });
+        agent.go_on_with(other);
+        true
+    }
+
     fn finish(&mut self, outcome: Outcome, host: &mut dyn Host) -> u8 {
+        self.take_back();
         let now = self.nature.elapsed();
         let Some(main) = self.agents.get_mut(&AgentId::Main) else { return 1 };
         let left = main.turn.take_waiting();
-        self.queue.extend(left.map(|prompt| Said { blocks: prompt.blocks, ..Said::default() }));
+        // What they mention was read already.
+        self.queue.extend(left.map(|prompt| Said {
+            blocks: prompt.blocks,
+            is_verbatim: true,
+            ..Said::default()
+        }));
         let taken = now - main.count.began;
         // If the transcript could not be written, the turn is reported as such and ends.
         let is_lost = matches!(outcome, Outcome::Unwritable(_) | Outcome::Blocked(_));
@@ -532,10 +608,26 @@ impl Driver {
 }
 
 impl Agent {
+    /// Another model continues from now on.
+    fn go_on_with(&mut self, model: String) {
+        if model != self.asking.model {
+            self.asking.max_tokens = model::output_tokens(&model);
+            self.asking.model = model;
+            self.forget_thinking();
+        }
+    }
+
+    /// Another model does not accept the thinking of the one before.
+    fn forget_thinking(&mut self) {
+        self.turn.forget_thinking();
+        self.recorder.forget_thinking();
+    }
+
     /// The prompt, preceded by what has changed.
     fn prompted(&mut self, utterance: Said, host: &mut dyn Host) -> Prompt {
         let id = self.recorder.id_for(utterance.id.as_deref());
-        let news = self.asking.news.take().map(|news| text_block(&news));
+        let news = self.asking.news.take().into_iter().chain(self.news_of_mode());
+        let news: Vec<String> = news.map(|news| text_block(&news)).collect();
         let blocks = news.into_iter().chain(utterance.blocks);
         let secrets = &self.site.secrets;
         let blocks: Vec<String> =
@@ -559,6 +651,7 @@ impl Agent {
             usage: self.count.turn,
             models: self.count.models.clone(),
             denials: std::mem::take(&mut self.count.denials),
+            output: self.site.output.take(),
         }
     }
 }
@@ -570,6 +663,10 @@ pub const NOBODY: u8 = 141;
 /// How long to wait for commands in the background when there are no more prompts; as long as any
 /// command may run.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How much of a command's output a host gets, in bytes.
+const LONGEST_OUTPUT: usize = 1 << 20;
+/// After so many failures in a row another model goes on, if there is one.
+const OVERLOADED: u32 = 3;
 /// The exit code for wrong usage: a host asked for something that is not supported.
 const IMPOSSIBLE: u8 = 2;
 /// How often commands in the background are checked.

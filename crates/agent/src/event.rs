@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
+use transcript::client::compaction::Receipt;
 
 use crate::api::ApiError;
 use crate::host::Summary;
@@ -149,6 +150,10 @@ pub enum Event {
         tool_uses: u32,
         /// The tokens of its last request and answer.
         tokens: u64,
+        /// For how long it has worked, in milliseconds.
+        taken: i64,
+        /// The tool of the last of these calls, and what that did in a few words.
+        last: (String, String),
     },
     /// A sub-agent is done.
     AgentEnded {
@@ -193,6 +198,13 @@ pub enum Event {
         most: u32,
         /// How long the session waits.
         wait: Duration,
+    },
+    /// The model was overloaded too often, and another one goes on.
+    FellBack {
+        /// The name of the model.
+        from: String,
+        /// The name of the other one.
+        to: String,
     },
     /// A call does not run.
     Denied {
@@ -260,8 +272,8 @@ pub struct Compacted {
     pub after: u64,
     /// The summary.
     pub summary: String,
-    /// What is not sent any more, by kind: how many blocks.
-    pub lost: Vec<(String, usize)>,
+    /// What is not sent any more.
+    pub receipt: Receipt,
 }
 
 /// A part of a file that a call changed.

@@ -1,7 +1,7 @@
 //! The front matter of Markdown files: a small part of YAML, as people write it there.
 //!
-//! `key: value`, lists (`[a, b]` or lines with `-`), quotes, `|` and `>`. Invariant: what is not
-//! understood is kept as text, never an error.
+//! `key: value`, lists (`[a, b]` or lines with `-`), quotes, `|` and `>`; hooks as deep as settings
+//! have them. Invariant: what is not understood is kept as text, never an error.
 
 use serde_json::{Map, Value};
 
@@ -39,6 +39,7 @@ fn members(text: &str) -> Map<String, Value> {
             inner.push(next);
         }
         let value = match value {
+            "" if key == "hooks" => nested(&inner, DEEPEST),
             "" if inner.iter().any(|line| line.trim_start().starts_with("- ")) => inner
                 .iter()
                 .filter_map(|line| line.trim_start().strip_prefix("- "))
@@ -54,6 +55,65 @@ fn members(text: &str) -> Map<String, Value> {
         found.insert(key.to_owned(), value);
     }
     found
+}
+
+/// How deep what is nested may be.
+const DEEPEST: usize = 16;
+
+/// Lines that are nested by their indentation: members, or items after `-`.
+fn nested(lines: &[&str], deepest: usize) -> Value {
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let is_said = |line: &&&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let lines: Vec<&str> = lines.iter().filter(is_said).copied().collect();
+    let Some(first) = lines.first().filter(|_| deepest > 0) else { return Value::Null };
+    let level = depth(first);
+    let is_item = |line: &str| line.trim_start().starts_with("- ") || line.trim() == "-";
+    let is_list = is_item(first);
+    let begins = |line: &str| depth(line) <= level && is_item(line) == is_list;
+    let mut parts: Vec<Vec<&str>> = Vec::new();
+    for &line in &lines {
+        match parts.last_mut() {
+            Some(part) if !begins(line) => part.push(line),
+            _ => parts.push(vec![line]),
+        }
+    }
+    if is_list {
+        let item = |part: Vec<&str>| {
+            let (dashes, text) = part[0].split_at(depth(part[0]) + 1);
+            // What stands behind the dash is as deep as what follows.
+            let head = format!("{} {text}", " ".repeat(dashes.len() - 1));
+            let lines: Vec<&str> =
+                std::iter::once(head.as_str()).chain(part[1..].to_vec()).collect();
+            match text.trim() {
+                text if member(text).is_none() && part.len() == 1 => scalar(text),
+                _ => nested(&lines, deepest - 1),
+            }
+        };
+        return parts.into_iter().map(item).collect();
+    }
+    let members = parts.into_iter().filter_map(|part| {
+        let (key, value) = member(part[0].trim())?;
+        let value = match value {
+            "" => nested(&part[1..], deepest - 1),
+            "|" | "|-" | ">" | ">-" => {
+                let lines: Vec<&str> = part[1..].iter().map(|line| line.trim()).collect();
+                lines.join(if value.starts_with('>') { " " } else { "\n" }).into()
+            }
+            value => scalar(value),
+        };
+        Some((key.trim_matches(['"', '\'']).to_owned(), value))
+    });
+    Value::Object(members.collect())
+}
+
+/// `key: value`, or `key:`.
+fn member(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = match text.split_once(": ") {
+        Some(parts) => parts,
+        None => (text.strip_suffix(':')?, ""),
+    };
+    let is_name = key.chars().all(|c| c.is_alphanumeric() || "_-\"'".contains(c));
+    (is_name && !key.is_empty()).then_some((key, value.trim()))
 }
 
 fn scalar(text: &str) -> Value {

@@ -17,6 +17,36 @@ fn front_matter_as_people_write_it() {
 }
 
 #[test]
+fn hooks_are_as_deep_as_in_settings() {
+    let text = "---\nname: editor\nhooks:\n  PreToolUse:\n    - matcher: \"Write|Edit\"\n      hooks:\n        - type: command\n          command: cat >> 'a: b'; echo 1\n          timeout: 5\n    # another\n    - hooks:\n      - type: command\n        command: |\n          one\n          two\n  Stop:\n  - hooks: []\ncolor: blue\n---\nx\n";
+    let (members, _) = read(text);
+    let expected = json!({
+        "PreToolUse": [
+            {"matcher": "Write|Edit", "hooks": [
+                {"type": "command", "command": "cat >> 'a: b'; echo 1", "timeout": 5}]},
+            {"hooks": [{"type": "command", "command": "one\ntwo"}]},
+        ],
+        "Stop": [{"hooks": []}],
+    });
+    assert_eq!(members["hooks"], expected);
+    assert_eq!(members["color"], "blue");
+    let mut deep = "---\nhooks:\n".to_owned();
+    for depth in 1..500 {
+        deep += &" ".repeat(depth);
+        deep += "a:\n";
+    }
+    deep += "---\n";
+    assert!(read(&deep).0["hooks"].is_object());
+    for odd in [
+        "---\nhooks:\n  -\n  - - x\n---\n",
+        "---\nhooks:\n  ü: é: -\n - a\n---\n",
+        "---\nhooks:\n  x\n---\n",
+    ] {
+        read(odd);
+    }
+}
+
+#[test]
 fn a_file_without_an_end_of_it_is_all_text() {
     for text in ["", "no front matter", "---\nname: x\n", "----\nname: x\n---\n"] {
         assert_eq!(read(text), (Map::new(), text));

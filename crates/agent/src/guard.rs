@@ -14,13 +14,16 @@ mod survey;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use sandbox::{Layers, Limits, Metadata, Network, Sockets, Spec};
+use sandbox::{Layers, Limits, Metadata, Network, Probe, Sockets, Spec};
+
+use keep::Sight;
 
 pub(crate) use keep::Kept;
 pub use keep::Taken;
 pub(crate) use survey::Survey;
+use survey::View;
 
 use crate::permit::{Mode, real};
 
@@ -68,6 +71,8 @@ const CACHES: [(&str, &str); 8] = [
 /// How deep sensitive files may be that are mounted, and how many. Of others, copies are taken.
 const MOUNTED_DEPTH: usize = 3;
 const MOUNTED: usize = 200;
+/// Of how many files that fit a rule commands are kept away.
+const CLOSED: usize = 2_000;
 
 /// How much of a sandbox the user wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,13 +97,47 @@ impl SandboxWish {
     }
 }
 
+/// What the kernel enforces, once that has been found out.
+#[derive(Debug, Default)]
+pub struct Probed {
+    probe: Mutex<Option<Probe>>,
+    found: OnceLock<Layers>,
+}
+
+impl Probed {
+    pub(crate) fn new(probe: Probe) -> Probed {
+        Probed { probe: Mutex::new(Some(probe)), found: OnceLock::new() }
+    }
+
+    /// Waits until it has been found out.
+    pub(crate) fn get(&self) -> &Layers {
+        self.found.get_or_init(|| {
+            let probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner).take();
+            probe.map(Probe::layers).unwrap_or_default()
+        })
+    }
+
+    /// What is not enforced, in words; None if everything is.
+    pub(crate) fn gaps(&self) -> Option<String> {
+        let words: Vec<&str> = self.get().gaps().into_iter().map(sandbox::Gap::in_words).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// What commands may reach in this mode, if somebody has said so for all modes.
+pub(crate) fn network_in(always: Option<Network>, mode: Mode) -> Network {
+    always.unwrap_or(if mode == Mode::Bypass { Network::On } else { Network::Off })
+}
+
 /// What holds commands.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     /// What the kernel enforces.
-    pub layers: Layers,
+    pub layers: Arc<Probed>,
     /// What commands neither read nor write.
     pub hidden: Vec<PathBuf>,
+    /// What is hidden as soon as it exists.
+    pub(crate) hidden_later: Vec<PathBuf>,
     /// What they may write in addition.
     pub writable: Vec<PathBuf>,
     /// What they may not write in addition.
@@ -137,13 +176,25 @@ pub(crate) struct Spot<'a> {
 impl Guard {
     /// Whether the kernel enforces everything.
     pub fn holds(&self) -> bool {
-        self.layers.gaps().is_empty()
+        self.layers.gaps().is_none()
+    }
+
+    /// Whether a path is hidden, contains something that is, or shows what other programs know.
+    pub(crate) fn hides(&self, path: &Path) -> bool {
+        let is_near = |hidden: &PathBuf| path.starts_with(hidden) || hidden.starts_with(path);
+        let of_process = path.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
+        let is_process = |name: &std::ffi::OsStr| {
+            let name = name.to_string_lossy();
+            name == "self"
+                || name == "thread-self"
+                || name.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        self.hidden.iter().any(is_near) || of_process.is_some_and(is_process)
     }
 
     /// Whether commands have the network in this mode.
     pub(crate) fn network_in(&self, mode: Mode) -> Network {
-        let by_mode = if mode == Mode::Bypass { Network::On } else { Network::Off };
-        self.network.unwrap_or(by_mode)
+        network_in(self.network, mode)
     }
 
     /// The specification for a command of a session in these folders, and what is compared after
@@ -157,18 +208,30 @@ impl Guard {
         let mut writable = files;
         writable.push(temp.to_owned());
         let mut protected = Vec::new();
-        let mut found = Vec::new();
+        let mut sight = Sight::default();
+        let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks = mode != Mode::Plan || survey.has_rules();
+        let views = folders.iter().filter(|_| looks);
+        let views: Vec<View> = views.map(|folder| survey.look(folder)).collect();
+        drop(survey);
+        let mut hidden = self.hidden_now(folders);
+        // A link may lead to what contains a folder of the session.
+        let is_near = |path: &PathBuf| folders.iter().any(|folder| folder.starts_with(path));
+        let led = |path: &PathBuf| fs::canonicalize(path).ok().filter(|path| !is_near(path));
+        hidden.extend(views.iter().flat_map(|view| &view.closed).filter_map(led).take(CLOSED));
         if mode != Mode::Plan {
-            let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
-            for folder in folders {
-                found.extend(survey.look(folder));
+            let locked = views.iter().flat_map(|view| &view.locked);
+            protected.extend(locked.filter_map(led).take(CLOSED));
+            for (folder, view) in folders.iter().zip(views) {
+                sight.views.push((folder.clone(), view));
                 let git = repository::of_worktree(folder);
                 protected.extend(git.iter().flat_map(|git| repository::obeyed(git)));
                 writable.push(folder.clone());
-                writable.extend(git);
+                writable.extend(git.clone());
+                sight.gits.extend(git);
             }
-            drop(survey);
-            let near = found.iter().filter(|found| found.depth <= MOUNTED_DEPTH).take(MOUNTED);
+            let found = sight.views.iter().flat_map(|(_, view)| &view.found);
+            let near = found.filter(|found| found.depth <= MOUNTED_DEPTH).take(MOUNTED);
             protected.extend(near.flat_map(|found| {
                 // A link cannot be mounted over; where it leads is what is obeyed.
                 let is_inside =
@@ -183,22 +246,32 @@ impl Guard {
             protected.sort();
             protected.dedup();
         }
-        let fixed = if self.layers.namespaces { protected.clone() } else { Vec::new() };
-        let kept = Kept::new(folders, &found, fixed, aside);
+        let fixed = if self.layers.get().namespaces { protected.clone() } else { Vec::new() };
+        let kept = Kept::new(sight, fixed, aside);
         let spec = Spec {
             cwd: cwd.to_owned(),
             writable,
             protected,
-            hidden: self.hidden.clone(),
+            hidden: without_inner(hidden),
             blank: blank.to_owned(),
             network: self.network_in(mode),
             sockets: self.sockets,
             metadata: if mode == Mode::Plan { Metadata::Fixed } else { Metadata::Writable },
             limits: self.limits,
-            layers: Some(self.layers.clone()),
+            layers: self.layers.get().clone(),
             ..Spec::default()
         };
         (spec, if mode == Mode::Plan { Kept::default() } else { kept })
+    }
+
+    /// What is hidden: what was there when the session began, and what has appeared since.
+    fn hidden_now(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        let appeared = self.hidden_later.iter().filter_map(|path| fs::canonicalize(path).ok());
+        // A folder of the session cannot be hidden from its commands.
+        let is_near = |path: &PathBuf| folders.iter().any(|folder| folder.starts_with(path));
+        let mut all: Vec<PathBuf> = appeared.filter(|path| !is_near(path)).collect();
+        all.extend(self.hidden.iter().cloned());
+        without_inner(all)
     }
 
     /// Looks at the session's folders, so that the first command does not wait for it.
@@ -232,19 +305,26 @@ pub(crate) fn image_roots(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf
 
 /// The paths of the list that exist, with their links followed, and these.
 pub fn hidden(home: Option<&Path>, more: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let there = |path: PathBuf| fs::canonicalize(path).ok();
+    without_inner(listed(home).chain(more).filter_map(there).collect())
+}
+
+/// The paths of the list, whether they exist or not.
+pub(crate) fn listed(home: Option<&Path>) -> impl Iterator<Item = PathBuf> {
     let lines = HIDDEN.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let paths = lines.filter_map(|line| match line.strip_prefix("~/") {
+    lines.filter_map(move |line| match line.strip_prefix("~/") {
         Some(rest) => home.map(|home| home.join(rest)),
         None => Some(PathBuf::from(line)),
-    });
-    let there = |path: PathBuf| fs::canonicalize(path).ok();
-    let mut found: Vec<PathBuf> = paths.chain(more).filter_map(there).collect();
-    found.sort();
-    found.dedup();
-    // What is inside another one is hidden with it.
-    let all = found.clone();
-    found.retain(|path| !all.iter().any(|outer| outer != path && path.starts_with(outer)));
-    found
+    })
+}
+
+/// These paths, each once: what is inside another one is hidden with it.
+fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.sort();
+    paths.dedup();
+    let all = paths.clone();
+    paths.retain(|path| !all.iter().any(|outer| outer != path && path.starts_with(outer)));
+    paths
 }
 
 /// Why a session's folder cannot be guarded: the folder, and what it contains or is inside of.

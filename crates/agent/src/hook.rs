@@ -90,7 +90,7 @@ pub enum Action {
 
 impl Action {
     /// How it is named in messages.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         match self {
             Action::Command(command) => command,
             Action::Callback(_) => "callback",
@@ -117,6 +117,16 @@ pub struct Hook {
     pub blocks_on_failure: bool,
     /// Who wants it.
     pub source: Source,
+}
+
+impl Hook {
+    /// Its event, and what that must be about.
+    pub fn about(&self) -> String {
+        match &self.matcher {
+            Some(matcher) => format!("{}({})", self.event, matcher.text),
+            None => self.event.clone(),
+        }
+    }
 }
 
 /// Two hooks are the same if they do the same.
@@ -220,11 +230,14 @@ impl HookBook {
         left
     }
 
-    /// Adds the hooks of a host: `{Event: [{matcher, hookCallbackIds, timeout}]}`.
+    /// Adds the hooks of a host: `{Event: [{matcher, hookCallbackIds, timeout, onFailure}]}`. A
+    /// word about failures that is not known means that they refuse.
     pub(crate) fn add_callbacks(&mut self, events: &Map<String, Value>) {
         for (event, matchers) in events {
             for one in matchers.as_array().into_iter().flatten() {
                 let ids = one["hookCallbackIds"].as_array().into_iter().flatten();
+                let on_failure = &one["onFailure"];
+                let blocks_on_failure = !on_failure.is_null() && on_failure != "continue";
                 for id in ids.filter_map(Value::as_str) {
                     self.hooks.push(Hook {
                         event: event.clone(),
@@ -233,7 +246,7 @@ impl HookBook {
                         action: Action::Callback(id.to_owned()),
                         timeout: timeout(&one["timeout"]),
                         is_async: false,
-                        blocks_on_failure: false,
+                        blocks_on_failure,
                         source: Source::Flag,
                     });
                 }
@@ -244,6 +257,11 @@ impl HookBook {
     /// Keeps the hooks whose source this is true for.
     pub(crate) fn retain(&mut self, keep: impl Fn(Source) -> bool) {
         self.hooks.retain(|hook| keep(hook.source));
+    }
+
+    /// Adds the hooks of another one.
+    pub(crate) fn extend(&mut self, other: &HookBook) {
+        self.hooks.extend(other.hooks.iter().cloned());
     }
 
     /// All hooks.

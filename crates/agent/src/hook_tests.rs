@@ -89,6 +89,27 @@ fn answers_mean_what_they_mean_in_the_original() {
 }
 
 #[test]
+fn a_host_may_want_failures_of_its_hooks_to_refuse() {
+    let refuses = |on_failure: Value, event: &str, ran: Ran| {
+        let mut book = HookBook::default();
+        let hooks = json!({event: [{"hookCallbackIds": ["h"], "onFailure": on_failure}]});
+        book.add_callbacks(hooks.as_object().unwrap());
+        let hook = book.of(event, "Read", |_| true).remove(0);
+        Verdict::of(event, &[(hook, ran)]).refusal().is_some()
+    };
+    let late = || Ran { trouble: Some("did not answer in time".to_owned()), ..Ran::default() };
+    let odd = || Ran { code: Some(0), stdout: "{odd".to_owned(), ..Ran::default() };
+    for ran in [late, odd] {
+        assert!(refuses(json!("block"), "PreToolUse", ran()));
+        // A word that is not known is the careful one.
+        assert!(refuses(json!("stop"), "PreToolUse", ran()));
+        assert!(!refuses(json!("continue"), "PreToolUse", ran()));
+        assert!(!refuses(Value::Null, "PreToolUse", ran()));
+        assert!(!refuses(json!("block"), "Stop", ran()));
+    }
+}
+
+#[test]
 fn long_texts_are_cut() {
     let verdict = verdict(&[ran(0, &"x".repeat(50_000), "")]);
     assert!(verdict.printed[0].len() < 11_000);

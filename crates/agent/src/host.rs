@@ -109,6 +109,16 @@ pub enum Asking {
     Host,
 }
 
+/// Who follows a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// A program, or nobody.
+    #[default]
+    Program,
+    /// A person, who can be asked and may switch the permission mode at any time.
+    Person,
+}
+
 /// The outcome of a turn.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -128,6 +138,8 @@ pub struct Summary {
     pub models: BTreeMap<String, Usage>,
     /// Calls that were not permitted.
     pub denials: Vec<Value>,
+    /// What the turn returned in the form that was asked for.
+    pub output: Option<Value>,
 }
 
 impl Summary {
@@ -155,6 +167,10 @@ impl Summary {
             Outcome::Unfinished(why) if self.text.is_empty() => (*why).to_owned(),
             Outcome::Unfinished(why) => format!("{}\n{why}", self.text),
             Outcome::MaxTurns(most) => format!("Error: Reached max turns ({most})"),
+            Outcome::NoOutput(most) => {
+                format!("Error: no valid StructuredOutput call after {most} reminders")
+            }
+            Outcome::OverBudget => "Error: Reached maximum budget".to_owned(),
             Outcome::Interrupted => INTERRUPTED.to_owned(),
             Outcome::Failed(error) => error.to_string(),
             Outcome::Unwritable(why) => format!("The session could not be written: {why}"),

@@ -6,16 +6,22 @@
 //! the log of images names the prompt and the call that it belongs to.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rules::{Decision, Judgement};
 use serde_json::{Value, json};
-use snapshot::plan::{Others, plan};
+use snapshot::moment::{HOOK, prompts};
+use snapshot::plan::{Others, Plan, Step, plan};
 use snapshot::restore::Journal;
-use snapshot::{About, Event, Limits, Recorder, ScanError, diff};
+use snapshot::store::no_hook;
+use snapshot::{About, Event, Limits, Moment, Recorder, ScanError, Store, diff, upkeep};
 
+use crate::control::Backwards;
+use crate::guard::image_roots;
+use crate::hook::Hook;
 use crate::permit::real;
 use crate::tool::{Answer, Call, Site, Trouble, text};
 
@@ -36,12 +42,12 @@ pub struct ImageWishes {
 pub struct Images {
     wishes: ImageWishes,
     session: String,
-    roots: Vec<PathBuf>,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
+    roots: Vec<PathBuf>,
     recorder: Option<Recorder>,
     /// Why no image can be taken.
     broken: Option<String>,
@@ -52,6 +58,10 @@ struct Inner {
     asked: HashSet<String>,
     /// Those that may run without.
     waived: HashSet<String>,
+    /// Those that go on in the background: what they change ends with the session.
+    going_on: HashSet<String>,
+    /// What their images are about.
+    unended: Vec<About>,
 }
 
 /// What a call changes.
@@ -66,18 +76,64 @@ enum Reach {
 impl Images {
     /// Images of these folders, of a session with this id. Nothing is read before the first change.
     pub fn new(wishes: ImageWishes, session: &str, roots: Vec<PathBuf>) -> Images {
-        Images { wishes, session: session.to_owned(), roots, inner: Mutex::default() }
+        let inner = Inner { roots, ..Inner::default() };
+        Images { wishes, session: session.to_owned(), inner: Mutex::new(inner) }
+    }
+
+    /// The session goes on from another one, or is it: it has the images of that one.
+    pub(crate) fn inherit(&self, other: &str) {
+        let ids = (other, self.session.as_str());
+        let given = upkeep::inherit(&self.wishes.folder, ids, str::to_owned, &no_hook());
+        if let Err(error) = given {
+            let why = format!("the images of the session that it goes on from: {error}");
+            self.inner().broken = Some(why);
+        }
+    }
+
+    /// Images of these folders are taken from now on, too: commands may change what is in them.
+    pub(crate) fn cover(&self, folders: impl Iterator<Item = PathBuf>) {
+        let mut inner = self.inner();
+        let before = inner.roots.len();
+        for root in image_roots(folders) {
+            if !inner.roots.contains(&root) {
+                inner.roots.push(root);
+            }
+        }
+        if inner.roots.len() > before {
+            // It is opened again with the next change, of which there is an image of everything.
+            if let Some(mut recorder) = inner.recorder.take() {
+                recorder.save();
+            }
+            (inner.broken, inner.seen) = (None, None);
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session ends: what the next one needs to begin quickly is saved.
+    /// The session ends, and with it what runs in the background: who changes something from now on
+    /// is someone else. What the next session needs to begin quickly is saved.
     pub fn close(&self) {
-        if let Some(recorder) = &mut self.inner().recorder {
-            recorder.save();
+        let mut guard = self.inner();
+        let inner = &mut *guard;
+        let unended = std::mem::take(&mut inner.unended);
+        let Some(recorder) = &mut inner.recorder else { return };
+        for about in unended {
+            // Without it, what was changed since is a question of who did it: nothing is lost.
+            let _ = recorder.take(Event::After, about, now());
         }
+        recorder.save();
+    }
+
+    /// A call goes on in the background.
+    pub(crate) fn goes_on(&self, call: &str) {
+        self.inner().going_on.insert(call.to_owned());
+    }
+
+    /// Whether somebody has to be asked about a call because there is no image.
+    pub(crate) fn asks(&self, call: &str) -> bool {
+        self.inner().asked.contains(call)
     }
 
     /// A prompt was recorded.
@@ -114,7 +170,7 @@ impl Images {
             return Ok(());
         }
         let opened =
-            Recorder::open(&self.wishes.folder, &self.session, &self.roots, self.wishes.limits);
+            Recorder::open(&self.wishes.folder, &self.session, &inner.roots, self.wishes.limits);
         let warmed = opened.and_then(|mut recorder| {
             recorder.warm(now())?;
             Ok(recorder)
@@ -128,15 +184,10 @@ impl Images {
         }
     }
 
-    fn moment(&self, event: Event, call: &Call, reach: &Reach) -> Result<(), String> {
+    fn moment(&self, event: Event, about: About, reach: &Reach) -> Result<(), String> {
         let mut guard = self.inner();
         let inner = &mut *guard;
         self.ready(inner)?;
-        let about = About {
-            prompt: inner.prompt.clone(),
-            call: Some(call.id.clone()),
-            tool: Some(call.name.clone()),
-        };
         // The first change of a prompt has an image of everything.
         let is_first = event == Event::Before && inner.seen != inner.prompt;
         inner.seen.clone_from(&inner.prompt);
@@ -150,39 +201,31 @@ impl Images {
 
     /// What rewinding the files to before a prompt would do; or does it. As in Claude Code, `Err`
     /// is for a prompt that is unknown.
-    pub(crate) fn rewind(&self, prompt: &str, is_dry: bool) -> Result<Value, String> {
+    pub(crate) fn rewind(&self, cut: &Cut, wish: &Backwards) -> Result<Value, String> {
         let mut inner = self.inner();
         self.ready(&mut inner)?;
         let Some(recorder) = &mut inner.recorder else { return Err("no images".to_owned()) };
         let say = |error: &dyn std::fmt::Display| error.to_string();
+        let _shared = recorder.store().share().map_err(|error| say(&error))?;
         let moments = recorder.log().read().map_err(|error| say(&error))?;
-        let is_its = |moment: &snapshot::Moment| moment.about.prompt.as_deref() == Some(prompt);
-        let Some(cut) = moments.iter().position(is_its) else {
-            return Err(format!("No file checkpoint found for message {prompt}"));
-        };
-        let parts = (recorder.store(), recorder.vault());
         let limits = self.wishes.limits;
-        let planned = plan(parts, &moments, cut, Others::Respect, (limits, now()));
+        let parts = (recorder.store(), recorder.vault());
+        let others = if wish.is_forced { Others::Overwrite } else { Others::Respect };
+        let planned = match cut.at(&moments) {
+            Some(at) => plan(parts, &moments, at, others, (limits, now())),
+            None if cut.later.contains(&cut.prompt) => Ok(Plan::default()),
+            None => return Err(format!("No file checkpoint found for message {}", cut.prompt)),
+        };
         let planned = planned.map_err(|error| say(&error))?;
-        if let Some((path, _)) = planned.clashes.first() {
-            let why = format!("{} was changed by someone else since", path.display());
+        if let Some((path, clash)) = planned.clashes.first() {
+            let why = format!("{}: {}", path.display(), clash.words());
             return Ok(json!({"canRewind": false, "error": why}));
         }
-        let steps = planned.steps;
-        if is_dry {
-            let is_file = |step: &&snapshot::plan::Step| !diff::is_gits(&step.path());
-            let shown: Vec<_> = steps.iter().filter(is_file).collect();
-            let counts = shown.iter().map(|step| {
-                let shown = diff::show(parts.0, step.from.as_ref(), step.to.as_ref());
-                (shown.added, shown.removed)
-            });
-            let (added, removed) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            let paths: Vec<_> =
-                shown.iter().map(|step| step.path().display().to_string()).collect();
-            return Ok(json!({
-                "canRewind": true, "filesChanged": paths,
-                "insertions": added, "deletions": removed,
-            }));
+        if wish.is_dry {
+            return Ok(shown(parts.0, &planned, wish));
+        }
+        if planned.steps.is_empty() {
+            return Ok(json!({"canRewind": true, "skippedLinks": 0}));
         }
         let about = About {
             tool: Some("rewind".to_owned()),
@@ -192,7 +235,7 @@ impl Images {
         let taken = recorder.take(Event::Before, about.clone(), now());
         taken.map_err(|error| say(&error))?;
         let journal = Journal::new(recorder.store(), recorder.vault(), limits);
-        let rewind = journal.prepare(&self.session, None, steps, now());
+        let rewind = journal.prepare(&self.session, None, planned.steps, now());
         let rewind = rewind.map_err(|error| say(&error))?;
         journal.commit(&rewind).map_err(|error| say(&error))?;
         recorder.take(Event::After, about, now()).map_err(|error| say(&error))?;
@@ -200,11 +243,75 @@ impl Images {
     }
 }
 
+/// Where to go back to.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// The id of the prompt's record.
+    pub(crate) prompt: String,
+    /// The prompts of the conversation before it.
+    pub(crate) earlier: Vec<String>,
+    /// It and those after it.
+    pub(crate) later: Vec<String>,
+    /// When it was recorded, in milliseconds.
+    pub(crate) time: Option<i64>,
+}
+
+impl Cut {
+    /// The first moment that belongs to the prompt or to a later one.
+    fn at(&self, moments: &[Moment]) -> Option<usize> {
+        let has = |prompts: &[String], prompt: &str| prompts.iter().any(|one| one == prompt);
+        let is_later = |(moment, prompt): (&Moment, Option<&str>)| match prompt {
+            Some(prompt) if prompt == self.prompt || has(&self.later, prompt) => true,
+            Some(prompt) if has(&self.earlier, prompt) => false,
+            // A prompt that was gone back from: what counts is when it was.
+            _ => self.time.is_some_and(|time| moment.time >= time),
+        };
+        moments.iter().zip(prompts(moments)).position(is_later)
+    }
+}
+
+/// What a plan would change: as Claude Code says it, and for our console also line by line.
+fn shown(store: &Store, planned: &Plan, wish: &Backwards) -> Value {
+    let is_file = |step: &&Step| !diff::is_gits(&step.path()) && step.from != step.to;
+    let (mut paths, mut added, mut removed, mut text) = (Vec::new(), 0, 0, String::new());
+    for step in planned.steps.iter().filter(is_file) {
+        let shown = diff::show(store, step.from.as_ref(), step.to.as_ref());
+        (added, removed) = (added + shown.added, removed + shown.removed);
+        let path = step.path().display().to_string();
+        let _ =
+            writeln!(text, "{} {path} (+{} -{})", shown.kind.word(), shown.added, shown.removed);
+        text.extend(shown.note.map(|note| format!("  {note}\n")));
+        text.push_str(&shown.hunks);
+        paths.push(path);
+    }
+    let mut answer = json!({
+        "canRewind": true, "filesChanged": paths, "insertions": added, "deletions": removed,
+    });
+    if wish.is_ours {
+        let of_git = planned.steps.iter().filter(|step| diff::is_gits(&step.path())).count();
+        let stays = planned.stays.iter();
+        let stays = stays.map(|(path, why)| format!("{}: {}", path.display(), why.words()));
+        answer["diff"] = text.into();
+        answer["filesOfGit"] = of_git.into();
+        answer["notCovered"] = stays.collect::<Vec<_>>().into();
+    }
+    answer
+}
+
 impl Inner {
+    fn about(&self, call: &Call) -> About {
+        About {
+            prompt: self.prompt.clone(),
+            call: Some(call.id.clone()),
+            tool: Some(call.name.clone()),
+        }
+    }
+
     /// Notes why there was no image. What may pass is tried again next time.
     fn failed(&mut self, error: &ScanError) -> String {
         let why = error.to_string();
-        if matches!(error, ScanError::TooMany { .. } | ScanError::Inside { .. }) {
+        let is_large = matches!(error, ScanError::TooMany { .. } | ScanError::TooMuch { .. });
+        if is_large && self.recorder.is_none() || matches!(error, ScanError::Inside { .. }) {
             self.broken = Some(why.clone());
         }
         why
@@ -240,7 +347,8 @@ pub(crate) fn around(
     let Some(images) = &site.images else { return act() };
     let Some(reach) = reach(call, site) else { return act() };
     let is_waived = images.inner().waived.remove(&call.id);
-    let before = images.moment(Event::Before, call, &reach);
+    let about = images.inner().about(call);
+    let before = images.moment(Event::Before, about.clone(), &reach);
     if let Err(why) = before.as_ref()
         && !is_waived
         && reach == Reach::All
@@ -251,11 +359,36 @@ pub(crate) fn around(
         )));
     }
     let answer = act();
+    if before.is_err() {
+        return answer;
+    }
+    let mut inner = images.inner();
     // A command that goes on in the background has no end that could be told from what others do.
-    let is_going_on = call.input.get("run_in_background").and_then(Value::as_bool) == Some(true);
-    if before.is_ok() && !is_going_on {
+    if inner.going_on.remove(&call.id) {
+        inner.unended.push(about);
+    } else {
+        drop(inner);
         // If this fails, the next command is a question.
-        let _ = images.moment(Event::After, call, &reach);
+        let _ = images.moment(Event::After, about, &reach);
     }
     answer
+}
+
+/// Events of which there are hooks before there is a record of the prompt.
+const EARLY: [&str; 3] = ["SessionStart", "UserPromptExpansion", "UserPromptSubmit"];
+
+/// Runs hooks of an event, with the ids of their runs, between two images: what they change while
+/// somebody waits for them is undone with the prompt. They are the user's: without an image they
+/// run all the same.
+pub(crate) fn around_hooks<T>(hooks: &[(String, Hook)], site: &Site, act: impl FnOnce() -> T) -> T {
+    let (Some(images), Some((id, hook))) = (&site.images, hooks.first()) else { return act() };
+    let is_early = EARLY.contains(&hook.event.as_str());
+    let prompt = images.inner().prompt.clone().filter(|_| !is_early);
+    let about = About { prompt, call: Some(id.clone()), tool: Some(HOOK.to_owned()) };
+    if images.moment(Event::Before, about.clone(), &Reach::All).is_err() {
+        return act();
+    }
+    let done = act();
+    let _ = images.moment(Event::After, about, &Reach::All);
+    done
 }

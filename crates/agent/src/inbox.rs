@@ -55,6 +55,8 @@ pub enum Report {
     Hooked(u64, Vec<(Hook, Ran)>),
     /// The summary with this number, and what it took.
     Summarised(u64, Summarised),
+    /// What a command of the user stands for; the number of the expansion.
+    Expanded(u64, String),
     /// A hook of the host has not answered in time; the id of the request.
     Late(String),
 }
@@ -68,11 +70,32 @@ pub struct Said {
     pub id: Option<String>,
     /// The line that it came on, if it is to be echoed.
     pub line: Option<Value>,
+    /// The record of a command of the user in place of what was typed.
+    pub typed: Option<String>,
+    /// What such a command stands for.
+    pub body: Option<String>,
+    /// What a shell command of the user's printed: a record of its own, after the command.
+    pub printed: Option<String>,
+    /// Whether it is sent as it is: no command is run, and nothing that it mentions is read.
+    pub is_verbatim: bool,
 }
 
 impl Said {
     /// A plain text.
     pub fn text(text: &str) -> Said {
         Said { blocks: vec![text_block(text)], ..Said::default() }
+    }
+
+    /// What the program itself has to say: nobody typed it, whatever it quotes.
+    pub(crate) fn notice(text: &str) -> Said {
+        Said { is_verbatim: true, ..Said::text(text) }
+    }
+
+    /// A shell command that the user ran, and what it printed.
+    pub fn shell(command: &str, stdout: &str, stderr: &str) -> Said {
+        let printed =
+            format!("<bash-stdout>{stdout}</bash-stdout><bash-stderr>{stderr}</bash-stderr>");
+        let command = Said::text(&format!("<bash-input>{command}</bash-input>"));
+        Said { printed: Some(printed), ..command }
     }
 }

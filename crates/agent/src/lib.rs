@@ -25,6 +25,7 @@ pub mod host;
 pub mod images;
 mod inbox;
 pub mod log;
+mod mention;
 pub mod model;
 pub mod permission_file;
 pub mod permit;
@@ -32,12 +33,14 @@ pub mod prompt;
 mod reader;
 pub mod record;
 pub mod resume;
+pub mod schema;
 mod scratch;
 pub mod secret;
 mod sensitive;
 pub mod session;
 pub mod settings;
 pub mod shell;
+pub mod slash;
 pub mod subagent;
 mod tally;
 pub mod tool;
@@ -46,6 +49,8 @@ pub mod turn;
 mod variables;
 mod watcher;
 
+pub use compact::is_summary;
+pub use dialect::version as dialect_version;
 pub use session::{Session, SessionConfig};
 
 /// The `User-Agent` of requests.

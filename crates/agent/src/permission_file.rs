@@ -53,6 +53,11 @@ pub(crate) fn list_of(kind: Kind) -> &'static str {
 pub(crate) const FOLDERS: &str = "additionalDirectories";
 
 impl PermissionFile {
+    /// Adds a rule that allows something.
+    pub fn allow(&self, rule: &str) -> Result<(), String> {
+        self.write(list_of(Kind::Allow), Change::Add, &[rule.to_owned()])
+    }
+
     /// Changes a list under `permissions` in the file.
     pub(crate) fn write(&self, list: &str, change: Change, items: &[String]) -> Result<(), String> {
         let failed = |why: String| format!("`{}` was not changed: {why}", self.path.display());

@@ -3,14 +3,16 @@
 //! The rules themselves are in the crate `rules`; here they meet the tools and folders of a
 //! session. Invariant: a tool that was switched off is neither offered nor run, in any mode.
 
-use std::path::{Path, PathBuf};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
 
 pub use rules::Mode;
-use rules::{Access, Judgement, Place, Question, Rulebook};
+use rules::{Access, Judgement, Place, Question, Rulebook, plain};
 
 use crate::sensitive::is_sensitive;
-use crate::tool::{Call, Site, Trouble};
+use crate::tool::{Call, Pins, Site, Trouble};
 
 /// What is allowed in a session.
 #[derive(Clone, Debug, Default)]
@@ -46,11 +48,30 @@ impl Permit {
     /// Decides about a call, by rules and mode.
     pub fn judge(&self, call: &Call, site: &Site) -> Judgement {
         let access = site.tools.find(&call.name).map(|tool| tool.access(call, site));
-        self.judge_access(&call.name, &access.unwrap_or_default(), site)
+        let access = access.unwrap_or_default();
+        let resolved = Resolved::default();
+        let judgement = self.judge_resolved(&call.name, &access, site, &resolved);
+        // What was judged is what is used, wherever links lead by then.
+        let paths = access.reads.iter().chain(&access.writes).map(|path| plain(path));
+        let paths = paths.map(|path| (path.clone(), resolved.real(&path))).collect();
+        let closed = with_place(site, &resolved, |place| self.book.closed(place));
+        let pins = Pins { paths, closed };
+        site.pins.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id.clone(), pins);
+        judgement
     }
 
     /// Decides about what a tool would do.
     pub fn judge_access(&self, tool: &str, access: &Access, site: &Site) -> Judgement {
+        self.judge_resolved(tool, access, site, &Resolved::default())
+    }
+
+    fn judge_resolved(
+        &self,
+        tool: &str,
+        access: &Access,
+        site: &Site,
+        resolved: &Resolved,
+    ) -> Judgement {
         let has_sandbox = site.guard.as_ref().is_some_and(crate::guard::Guard::holds);
         let mode = match self.mode {
             Mode::Auto if !has_sandbox => Mode::Default,
@@ -58,7 +79,7 @@ impl Permit {
         };
         let is_free = has_sandbox && (mode == Mode::Auto || self.allows_sandboxed);
         let book = Rulebook { rules: self.book.rules.clone(), allows_sandboxed: is_free };
-        with_place(site, |place| book.judge(&Question { tool, access }, mode, place))
+        with_place(site, resolved, |place| book.judge(&Question { tool, access }, mode, place))
     }
 
     /// Why a call does not run, in words for the model.
@@ -74,8 +95,28 @@ impl Permit {
     }
 }
 
+/// Where paths lead: each is looked up once, so that a link that is changed meanwhile leads to one
+/// place.
+#[derive(Debug, Default)]
+struct Resolved {
+    paths: RefCell<HashMap<PathBuf, PathBuf>>,
+    patterns: RefCell<HashMap<PathBuf, Option<Vec<PathBuf>>>>,
+}
+
+impl Resolved {
+    fn real(&self, path: &Path) -> PathBuf {
+        let mut known = self.paths.borrow_mut();
+        known.entry(path.to_owned()).or_insert_with(|| real(path)).clone()
+    }
+
+    fn fitting(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
+        let mut known = self.patterns.borrow_mut();
+        known.entry(pattern.to_owned()).or_insert_with(|| fitting(pattern)).clone()
+    }
+}
+
 /// Where a session works, for rules.
-fn with_place<T>(site: &Site, judge: impl FnOnce(&Place<'_>) -> T) -> T {
+fn with_place<T>(site: &Site, resolved: &Resolved, judge: impl FnOnce(&Place<'_>) -> T) -> T {
     let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let folders = site.all_folders();
     // Files that tools stored aside belong to the session. A link in their place leads elsewhere
@@ -92,13 +133,19 @@ fn with_place<T>(site: &Site, judge: impl FnOnce(&Place<'_>) -> T) -> T {
                 || is_sensitive(&folder, &rest, home.as_deref())
         })
     };
+    let is_hidden = |path: &Path| site.guard.as_ref().is_some_and(|guard| guard.hides(path));
+    let mut writable = vec![site.shells.folder.join("tmp")];
+    writable.extend(site.guard.iter().flat_map(|guard| guard.writable.clone()));
+    let hold = rules::Hold { is_hidden: &is_hidden, writable: &writable };
     judge(&Place {
+        hold: site.guard.is_some().then_some(hold),
         cwd: &cwd,
         root: &site.root,
         folders: &folders,
         readable: &readable,
         home: site.home.as_deref(),
-        real: &real,
+        real: &|path| resolved.real(path),
+        fitting: &|pattern| resolved.fitting(pattern),
         is_sensitive: &sensitive,
         has_other_names: &has_other_names,
     })
@@ -146,6 +193,52 @@ pub(crate) fn below(path: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
         Some((folder, rest))
     });
     rests.min_by_key(|(_, rest)| rest.components().count())
+}
+
+/// How many entries of folders are looked at for a pattern, and how many paths may fit it.
+const LOOKED_AT: usize = 20_000;
+const FITTING: usize = 2_000;
+
+/// The paths that a pattern of file names in a shell fits now, and perhaps some more; None if they
+/// are too many.
+pub(crate) fn fitting(pattern: &Path) -> Option<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::new()];
+    let mut looked_at = 0;
+    for part in pattern.components() {
+        let text = part.as_os_str().to_string_lossy();
+        let Some(sign) = text.find(['*', '?', '[']) else {
+            let next = |path: PathBuf| match part {
+                // The system leaves the folder to which a link has led.
+                Component::ParentDir => path.canonicalize().ok()?.parent().map(Path::to_owned),
+                _ => Some(path.join(part)).filter(|path| path.symlink_metadata().is_ok()),
+            };
+            found = found.into_iter().filter_map(next).collect();
+            continue;
+        };
+        // What a sign in brackets means is not looked at: it may be more.
+        let wanted = text.find('[').map_or(text.to_string(), |at| format!("{}*", &text[..at]));
+        let wanted = wanted.replace('?', "*");
+        let is_hidden = sign > 0 && text.starts_with('.');
+        let mut next = Vec::new();
+        for folder in &found {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            for name in entries.map(|entry| entry.file_name()) {
+                looked_at += 1;
+                if looked_at > LOOKED_AT {
+                    return None;
+                }
+                let name = name.to_string_lossy().into_owned();
+                if name.starts_with('.') == is_hidden && rules::fits(&wanted, &name) {
+                    next.push(folder.join(name));
+                }
+            }
+            if is_hidden && rules::fits(&wanted, "..") {
+                next.extend(folder.canonicalize().ok()?.parent().map(Path::to_owned));
+            }
+        }
+        found = next;
+    }
+    (found.len() <= FITTING).then_some(found)
 }
 
 /// The path with its links followed, as far as it exists.

@@ -143,3 +143,163 @@ fn what_tools_put_aside_is_read_but_not_written() {
     site.is_own_folder = false;
     assert!(!check("Read", aside, &site));
 }
+
+/// A process that may write to the folder swaps a link after a call was permitted.
+#[cfg(unix)]
+#[test]
+fn a_link_that_is_swapped_leads_nowhere_else() {
+    use std::os::unix::fs::symlink;
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().canonicalize().unwrap();
+    let site = project(&folder, "project");
+    let outside = folder.join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::create_dir_all(site.root.join("in")).unwrap();
+    fs::write(outside.join("a"), "secret").unwrap();
+    fs::write(site.root.join("in/a"), "open").unwrap();
+    let path = |name: &str| site.root.join(name).to_str().unwrap().to_owned();
+    let calls = [
+        call("Read", &json!({"file_path": path("d/a")})),
+        call("Grep", &json!({"pattern": "e", "path": path("d"), "output_mode": "content"})),
+        call("Write", &json!({"file_path": path("d/new"), "content": "evil"})),
+        call(
+            "Edit",
+            &json!({"file_path": path("d/a"), "old_string": "open", "new_string": "evil"}),
+        ),
+    ];
+    let swap = |to: &Path| {
+        let _ = fs::remove_file(site.root.join("d"));
+        symlink(to, site.root.join("d")).unwrap();
+    };
+    let shown = |call: &Call| format!("{:?}", crate::tool::run(call, &site));
+    for one in &calls {
+        swap(&site.root.join("in"));
+        assert!(allows(&mode(Mode::AcceptEdits), one, &site), "{one:?}");
+        swap(&outside);
+        // It is done where it was permitted, or not at all.
+        assert!(!shown(one).contains("secret"), "{one:?}");
+    }
+    assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "secret");
+    assert!(!outside.join("new").exists() && site.root.join("in/new").exists());
+    // The folder itself is swapped.
+    for one in &calls {
+        assert!(!allows(&mode(Mode::AcceptEdits), one, &site), "{one:?}");
+        let _ = fs::remove_file(site.root.join("in"));
+        let _ = fs::remove_dir_all(site.root.join("in"));
+        fs::create_dir(site.root.join("in")).unwrap();
+        fs::write(site.root.join("in/a"), "open").unwrap();
+        swap(&site.root.join("in"));
+        assert!(allows(&mode(Mode::AcceptEdits), one, &site), "{one:?}");
+        fs::remove_dir_all(site.root.join("in")).unwrap();
+        symlink(&outside, site.root.join("in")).unwrap();
+        assert!(!shown(one).contains("secret"), "{one:?}");
+        swap(&outside);
+    }
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    // Without a judgement, it leads where it leads: the attack works.
+    assert!(shown(&calls[0]).contains("secret"));
+}
+
+#[test]
+fn searches_leave_out_what_rules_keep_from_being_read() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().canonicalize().unwrap();
+    let site = project(&folder, "project");
+    fs::create_dir_all(site.root.join("secrets")).unwrap();
+    fs::write(site.root.join("secrets/a"), "needle").unwrap();
+    fs::write(site.root.join("open"), "needle").unwrap();
+    let root = site.root.to_str().unwrap();
+    let calls = [
+        call("Grep", &json!({"pattern": "needle", "path": root})),
+        call("Glob", &json!({"pattern": "**/*", "path": root})),
+    ];
+    for rule in ["Read(./secrets/**)", "Read(secrets)", "Read(./secrets/a)"] {
+        let permit = with(rules::Kind::Deny, rule, Mode::Default);
+        for one in &calls {
+            assert!(allows(&permit, one, &site), "{rule} {one:?}");
+            let shown = format!("{:?}", crate::tool::run(one, &site));
+            assert!(shown.contains("open") && !shown.contains("secrets"), "{rule}: {shown}");
+        }
+    }
+    for one in &calls {
+        assert!(allows(&mode(Mode::Default), one, &site));
+        assert!(format!("{:?}", crate::tool::run(one, &site)).contains("secrets"), "{one:?}");
+    }
+}
+
+/// Where nothing is asked, tools keep to what a command could do.
+#[test]
+fn the_sandbox_holds_tools_where_everything_is_allowed() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().canonicalize().unwrap();
+    let mut site = project(&folder, "project");
+    for name in ["keys", "beside"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let write = |name: &str| call("Write", &json!({"file_path": path(name), "content": ""}));
+    let read = |name: &str| call("Read", &json!({"file_path": path(name)}));
+    let calls = [
+        (write("project/a"), true),
+        (write("project/.git/config"), false),
+        (write("project/CLAUDE.md"), false),
+        (write("other"), false),
+        (write("beside/a"), true),
+        (read("other"), true),
+        (read("keys/a"), false),
+        (call("Grep", &json!({"pattern": "x", "path": path("")})), false),
+        (call("Read", &json!({"file_path": "/proc/self/environ"})), false),
+    ];
+    // Without a sandbox, everything is allowed.
+    let judged =
+        |permit: &Permit, site: &Site| calls.clone().map(|(one, _)| allows(permit, &one, site));
+    assert_eq!(judged(&mode(Mode::Bypass), &site), [true; 9]);
+    site.guard = Some(crate::guard::Guard {
+        hidden: vec![folder.join("keys")],
+        writable: vec![folder.join("beside")],
+        ..crate::guard::Guard::default()
+    });
+    assert_eq!(judged(&mode(Mode::Bypass), &site), calls.clone().map(|(_, expected)| expected));
+    let write_rule = with(rules::Kind::Allow, "Edit", Mode::Bypass);
+    assert!(allows(&write_rule, &write("other"), &site));
+    assert!(!allows(&write_rule, &read("keys/a"), &site));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pattern_of_a_shell_means_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["one/a.txt", "one/b.txt", "one/.c.txt", "two/a.txt"] {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), "").unwrap();
+    }
+    std::os::unix::fs::symlink("/etc", root.join("three")).unwrap();
+    let fit = |pattern: &str| {
+        let found = fitting(&root.join(pattern)).unwrap();
+        let mut names: Vec<String> = found
+            .iter()
+            .map(|path| path.strip_prefix(&root).unwrap_or(path).display().to_string())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(fit("*/a.txt"), ["one/a.txt", "two/a.txt"]);
+    assert_eq!(fit("one/*"), ["one/a.txt", "one/b.txt"]);
+    assert_eq!(fit("one/?.txt"), ["one/a.txt", "one/b.txt"]);
+    assert_eq!(fit("*/passwd"), ["three/passwd"]);
+    assert!(fit("three/../passw*").is_empty());
+    assert!(fit("three/../et*").contains(&"/etc".to_owned()));
+    assert!(fit("one/.*").contains(&"one/.c.txt".to_owned()));
+    assert!(fit("one/.*").contains(&String::new()), "a folder above");
+    assert!(fit("nothing/*").is_empty());
+
+    // What a link among them leads to is not read without a question.
+    let site = project(folder.path(), "project");
+    std::os::unix::fs::symlink("/etc/passwd", site.root.join("users")).unwrap();
+    fs::write(site.root.join("a.txt"), "").unwrap();
+    let reads = |command: &str| {
+        allows(&mode(Mode::Default), &call("Bash", &json!({"command": command})), &site)
+    };
+    assert!(reads("cat a.txt") && reads("cat *.txt") && !reads("cat *") && !reads("cat u*"));
+}

@@ -18,7 +18,7 @@ use crate::ambient::Ambient;
 use crate::api::ApiError;
 use crate::api::request::text_block;
 use crate::backup::Backups;
-use crate::block::{result_block, text_of};
+use crate::block::{is_thinking, result_block, text_of};
 use crate::codename;
 use crate::dialect::{self, Members};
 use crate::event::{AgentId, Trigger};
@@ -56,12 +56,16 @@ pub struct Recorder {
     slug: Option<String>,
     /// The records of calls, by the ids of the calls.
     calls: HashMap<String, String>,
+    /// What was recorded since the last request was made.
+    round: Vec<Recorded>,
     /// Ids that were assigned to blocks before these were written.
     ids: HashMap<u64, String>,
     /// Ids that are in use.
     taken: Vec<Uuid>,
     /// What is written before the next prompt.
     pending: Vec<Pending>,
+    /// The parents and times of prompts.
+    prompts: HashMap<String, (Option<String>, i64)>,
 }
 
 impl std::fmt::Debug for Recorder {
@@ -93,6 +97,8 @@ pub struct Point {
     pub taken: Vec<Uuid>,
     /// What to write before it continues.
     pub pending: Vec<Pending>,
+    /// The parents and times of its prompts, by their ids.
+    pub prompts: HashMap<String, (Option<String>, i64)>,
 }
 
 impl Recorder {
@@ -117,9 +123,11 @@ impl Recorder {
             time: from.time,
             slug: from.slug,
             calls: HashMap::new(),
+            round: Vec::new(),
             ids: HashMap::new(),
             taken: from.taken,
             pending: from.pending,
+            prompts: from.prompts,
         }
     }
 
@@ -157,11 +165,35 @@ impl Recorder {
     /// Remembers the end of the conversation, because an answer begins.
     pub fn mark(&mut self) {
         self.before.clone_from(&self.last);
+        self.round.clear();
+    }
+
+    /// The next record begins a conversation of its own.
+    pub(crate) fn begin_again(&mut self) {
+        (self.last, self.before) = (None, None);
+        self.round.clear();
     }
 
     /// Leaves what was recorded of the answer as a separate branch.
     pub fn rewind(&mut self) {
         self.last.clone_from(&self.before);
+        self.round.clear();
+    }
+
+    /// Goes back to before a prompt: the next record hangs on the line before it. Nothing is
+    /// written.
+    pub(crate) fn go_back(&mut self, prompt: &str) {
+        let Some((parent, _)) = self.prompts.get(prompt).cloned() else { return };
+        self.before.clone_from(&parent);
+        self.last = parent;
+        self.round.clear();
+        // What would have closed the last turn is not part of the conversation any more.
+        self.pending.retain(|pending| matches!(pending, Pending::Title(_)));
+    }
+
+    /// When a prompt was recorded, in milliseconds.
+    pub(crate) fn time_of(&self, prompt: &str) -> Option<i64> {
+        self.prompts.get(prompt).map(|(_, time)| *time)
     }
 
     fn now(&mut self) -> String {
@@ -194,16 +226,45 @@ impl Recorder {
     fn append(&mut self, kind: &str, id: String, members: &Members) -> io::Result<String> {
         self.write(&members.record(kind))?;
         self.last = Some(id.clone());
+        self.round.push(Recorded { id: id.clone(), message: None });
         Ok(id)
     }
 
     /// Writes one entry. Returns the id of its record.
     pub fn record(&mut self, entry: &Entry) -> io::Result<String> {
+        let id = self.write_entry(entry)?;
+        if let Some(last) = self.round.last_mut() {
+            last.message = message_of(entry);
+        }
+        Ok(id)
+    }
+
+    /// What was recorded since the last request was made, if it can follow a summary: it begins
+    /// with an answer, and has at most so many bytes.
+    pub(crate) fn tail(&self, most: usize) -> Vec<Recorded> {
+        let messages = || self.round.iter().filter_map(|one| one.message.as_ref());
+        let bytes: usize = messages().flat_map(|(_, blocks)| blocks).map(String::len).sum();
+        let is_answer = messages().next().is_some_and(|(role, _)| *role == "assistant");
+        if is_answer && bytes <= most { self.round.clone() } else { Vec::new() }
+    }
+
+    /// Another model goes on.
+    pub(crate) fn forget_thinking(&mut self) {
+        let messages = self.round.iter_mut().filter_map(|one| one.message.as_mut());
+        messages.for_each(|(_, blocks)| blocks.retain(|block| !is_thinking(block)));
+    }
+
+    fn write_entry(&mut self, entry: &Entry) -> io::Result<String> {
         match entry {
             Entry::Prompt(prompt) => self.prompt(prompt),
             Entry::Meta(text) => {
                 self.user(None, &quote(text), |members| members.put("isMeta", &true))
             }
+            Entry::Expansion(text) => {
+                let content = format!("[{}]", text_block(text));
+                self.user(None, &content, |members| members.put("isMeta", &true))
+            }
+            Entry::Printed(text) => self.user(None, &quote(text), |members| members),
             Entry::Interrupted(text) => {
                 self.user(None, &format!("[{}]", text_block(text)), |members| members)
             }
@@ -236,8 +297,15 @@ impl Recorder {
         };
         let content = only.unwrap_or_else(|| format!("[{}]", prompt.blocks.join(",")));
         let mode = self.mode.clone();
+        let time = self.nature.now();
+        self.prompts.insert(prompt.id.clone(), (self.last.clone(), time));
+        // Commands are recorded without it.
+        let is_command = prompt.blocks.last().and_then(|block| text_of(block));
+        let is_command = is_command.is_some_and(|text| {
+            text.starts_with("<command-message>") || text.starts_with("<bash-input>")
+        });
         self.user(Some(prompt.id.clone()), &content, |members| {
-            if is_main { members.put("permissionMode", &mode) } else { members }
+            if is_main && !is_command { members.put("permissionMode", &mode) } else { members }
         })
     }
 
@@ -301,11 +369,18 @@ impl Recorder {
     }
 
     fn closing(&mut self, role: &str, block: &str) -> io::Result<()> {
-        if role == "user" {
-            return self.user(None, &format!("[{block}]"), |members| members).map(drop);
+        let role = if role == "user" {
+            self.user(None, &format!("[{block}]"), |members| members)?;
+            "user"
+        } else {
+            let text = text_of(block).unwrap_or_default();
+            self.synthetic(&text, |members| members.put("isApiErrorMessage", &false))?;
+            "assistant"
+        };
+        if let Some(last) = self.round.last_mut() {
+            last.message = Some((role, vec![block.to_owned()]));
         }
-        let text = text_of(block).unwrap_or_default();
-        self.synthetic(&text, |members| members.put("isApiErrorMessage", &false)).map(drop)
+        Ok(())
     }
 
     /// Writes a message in place of the model's.
@@ -344,28 +419,36 @@ impl Recorder {
         self.write(&members.put("toolUseID", &call).record("progress"))
     }
 
-    /// Writes that the conversation begins again with a summary; for a summary that the user wanted
-    /// also their command. Returns the texts that are sent from now on.
+    /// Writes that the conversation begins again with a summary, which `tail` follows; for a
+    /// summary that the user wanted also their command. Returns the texts that are sent after that.
     pub(crate) fn compacted(
         &mut self,
         trigger: Trigger,
         tokens: u64,
-        summary: &str,
-        instructions: &str,
+        (summary, instructions): (&str, &str),
+        tail: &[Recorded],
     ) -> io::Result<Vec<String>> {
-        let id = self.nature.id();
+        let (id, anchor) = (self.nature.id(), self.nature.id());
         let before = self.last.take();
-        let metadata = serde_json::json!({"trigger": trigger.name(), "preTokens": tokens});
+        let mut metadata = serde_json::json!({"trigger": trigger.name(), "preTokens": tokens});
+        if let (Some(first), Some(last)) = (tail.first(), tail.last()) {
+            let ids: Vec<&str> = tail.iter().map(|one| one.id.as_str()).collect();
+            metadata["preservedSegment"] = serde_json::json!({
+                "headUuid": first.id, "anchorUuid": anchor, "tailUuid": last.id,
+            });
+            metadata["preservedMessages"] =
+                serde_json::json!({"anchorUuid": anchor, "uuids": ids, "allUuids": ids});
+        }
         let members = self.members(&id, None).put("type", &"system");
         let members = members.put("subtype", &"compact_boundary");
         let members = members.put("content", &"Conversation compacted").put("isMeta", &false);
         let members = members.put("level", &"info").put("compactMetadata", &metadata);
         let members = members.put("logicalParentUuid", &before);
         self.append("compact_boundary", id, &members)?;
-        let mut texts = vec![summary.to_owned()];
-        self.user(None, &quote(summary), |members| {
+        self.user(Some(anchor), &quote(summary), |members| {
             members.put("isVisibleInTranscriptOnly", &true).put("isCompactSummary", &true)
         })?;
+        let mut texts = Vec::new();
         if trigger == Trigger::Manual {
             let arguments = format!(
                 "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args>{instructions}</command-args>"
@@ -377,7 +460,13 @@ impl Recorder {
             self.user(None, &quote(output), |members| members)?;
             texts.extend([caveat.to_owned(), arguments, output.to_owned()]);
         }
+        self.round.clear();
         Ok(texts)
+    }
+
+    /// Writes a title with the next prompt.
+    pub(crate) fn entitle(&mut self, title: Option<String>) {
+        self.pending.extend(title.map(Pending::Title));
     }
 
     /// Writes a title.
@@ -439,6 +528,28 @@ impl Recorder {
                 .put("isSnapshotUpdate", &(kind == Snapshot::Update))
                 .record("file-history-snapshot"),
         )
+    }
+}
+
+/// A record of the conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    /// Its id.
+    id: String,
+    /// What is sent of it: the role and blocks.
+    pub(crate) message: Option<(&'static str, Vec<String>)>,
+}
+
+/// What is sent of an entry.
+fn message_of(entry: &Entry) -> Option<(&'static str, Vec<String>)> {
+    let text = |text: &str| Some(("user", vec![text_block(text)]));
+    match entry {
+        Entry::Prompt(prompt) => Some(("user", prompt.blocks.clone())),
+        Entry::Meta(words) | Entry::Expansion(words) | Entry::Printed(words) => text(words),
+        Entry::Interrupted(words) => text(words),
+        Entry::Block(block) => Some(("assistant", vec![block.block.clone()])),
+        Entry::Result(call, answer) => Some(("user", vec![result_block(call, answer)])),
+        Entry::Failed(_) => None,
     }
 }
 

@@ -4,6 +4,8 @@
 //! unfinished turn is also written, as it does. Invariant: what is sent after a resume begins with
 //! what was sent before it, byte for byte.
 
+mod background;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
@@ -14,6 +16,7 @@ use transcript::conversation::Conversation;
 use transcript::conversation::table::{Id, Row, RowId};
 use transcript::format::content::BlockKind;
 use transcript::format::entry::Kind;
+use transcript::format::input::Input;
 use transcript::format::json::Json;
 use uuid::Uuid;
 
@@ -24,12 +27,17 @@ use crate::context;
 use crate::freshness::Print;
 use crate::model;
 use crate::record::{Pending, Point};
+use crate::turn::Waypoint;
+
+pub(crate) use background::notification;
 
 /// A session as it was found.
 #[derive(Clone, Debug, Default)]
 pub struct Resumed {
     /// The messages of the conversation.
     pub messages: Vec<Message>,
+    /// Where prompts begin in them.
+    pub waypoints: Vec<Waypoint>,
     /// Where the session continues.
     pub point: Point,
     /// The model of the last answer.
@@ -42,6 +50,8 @@ pub struct Resumed {
     /// The session's id according to its records, if it is a UUID: no other text from a file is
     /// used to build paths.
     pub session: Option<String>,
+    /// What ran in the background when the session was left: ids and names.
+    pub ended: Vec<(String, String)>,
     /// Whether something in it is damaged or missing. More of it may be sent once that is repaired.
     pub is_damaged: bool,
 }
@@ -52,16 +62,38 @@ const NEXT: &str = "\u{1}";
 /// Reads a session, and only those parts that are needed. `model` is the model that continues it,
 /// if the user named one.
 pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refusal>> {
+    open_at(path, model, None)
+}
+
+/// The same; `at` is the id of the record that it goes on from, if it is not the last.
+pub fn open_at(
+    path: &Path,
+    model: Option<&str>,
+    at: Option<&str>,
+) -> io::Result<Result<Resumed, Refusal>> {
     let rules = Rules::newest();
-    let conversation = history::open(path, rules)?;
-    let found = match history::history_for(&conversation, rules, Some(NEXT), model)? {
+    let conversation = match at {
+        Some(_) => Conversation::open(path)?,
+        None => history::open(path, rules)?,
+    };
+    let table = &conversation.table;
+    let row = at.map(|at| table.numbered().find(|(_, row)| table.text(row.uuid) == Some(at)));
+    let found = match row {
+        None => history::history_for(&conversation, rules, Some(NEXT), model)?,
+        Some(Some((row, _))) => history::history_at(&conversation, rules, Some(NEXT), model, row)?,
+        Some(None) => Err(Refusal::NoEnd),
+    };
+    let found = match found {
         Ok(found) => found,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
     let is_damaged = conversation.table.damaged > 0 || found.notes.iter().any(is_gap);
     let seen = seen(&found.messages, &conversation)?;
-    let (messages, made) = messages(found.messages, takes_system(&found.model));
+    let ended = background::left_open(&found.messages);
+    let prompts = prompts(&conversation);
+    let (messages, made, waypoints) =
+        messages(found.messages, takes_system(&found.model), (&conversation, &prompts));
     let leaf = found.leaf.map(|leaf| conversation.table.row(leaf));
     let times = conversation.table.rows().iter().filter_map(|row| row.time);
     let slug = match found.leaf {
@@ -75,6 +107,7 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
         slug,
         taken: ids.filter_map(|id| Uuid::try_parse(id).ok()).collect(),
         pending: made.into_iter().map(|(role, block)| Pending::Closing(role, block)).collect(),
+        prompts: prompts.into_values().collect(),
     };
     // Without any answer, it is the client's own choice and does not apply here.
     let has_spoken = |model: &String| {
@@ -87,16 +120,42 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     let backups = backups(&conversation)?;
     let session = leaf.and_then(|leaf| conversation.table.text(leaf.session));
     let session = session.and_then(|id| Uuid::try_parse(id).ok()).map(|id| id.to_string());
-    Ok(Ok(Resumed { messages, point, model, backups, seen, session, is_damaged }))
+    Ok(Ok(Resumed { messages, waypoints, point, model, backups, seen, session, ended, is_damaged }))
 }
 
-/// The messages as they are sent, without the prompt that is still to come; and what closes the
-/// last turn: roles and blocks.
+/// The prompts of the conversation: their ids, their parents and their times.
+type Prompts = HashMap<RowId, (String, (Option<String>, i64))>;
+
+fn prompts(conversation: &Conversation) -> Prompts {
+    let table = &conversation.table;
+    let is_said = |row: &Row| {
+        use Input::{Command, IdeOpenedFile, IdeSelection, Plain, Queued, Shell};
+        let is_typed = |input| {
+            matches!(input, Plain | IdeSelection | IdeOpenedFile | Command | Shell | Queued)
+        };
+        row.kind != Kind::Attachment && !row.is_sidechain && row.input.is_some_and(is_typed)
+    };
+    let rows = table.numbered().filter(|(_, row)| is_said(row));
+    let prompts = rows.filter_map(|(id, row)| {
+        let parent = table.text(row.parent).map(str::to_owned);
+        let time = row.time.map_or(0, |time| time.0);
+        Some((id, (table.text(row.uuid)?.to_owned(), (parent, time))))
+    });
+    prompts.collect()
+}
+
+/// Messages, what closes the last turn (roles and blocks), and where prompts begin.
+type Sent = (Vec<Message>, Vec<(&'static str, String)>, Vec<Waypoint>);
+
+/// The messages as they are sent, without the prompt that is still to come; what closes the last
+/// turn; and where prompts begin.
 fn messages(
     found: Vec<history::Message>,
     takes_system: bool,
-) -> (Vec<Message>, Vec<(&'static str, String)>) {
+    (conversation, prompts): (&Conversation, &Prompts),
+) -> Sent {
     let mut messages: Vec<Message> = Vec::new();
+    let mut waypoints: Vec<Waypoint> = Vec::new();
     let (mut made, mut is_before) = (Vec::new(), true);
     let next = text_block(NEXT);
     for message in found {
@@ -126,6 +185,19 @@ fn messages(
                 None if is_before && role != "system" => made.push((role, text.clone())),
                 _ => {}
             }
+            let prompt =
+                origin.and_then(|origin| prompts.get(&conversation.table.block(origin).row));
+            if let Some((id, _)) = prompt {
+                let words = text_of(&text).unwrap_or_default();
+                match waypoints.last_mut().filter(|last| last.id == *id) {
+                    Some(last) if last.text.is_empty() => last.text = words,
+                    Some(last) => last.text = format!("{}\n{words}", last.text),
+                    None => {
+                        let (message, block) = (messages.len(), blocks.len());
+                        waypoints.push(Waypoint { id: id.clone(), text: words, message, block });
+                    }
+                }
+            }
             blocks.push(text);
         }
         // Older models get the same as a reminder.
@@ -139,7 +211,7 @@ fn messages(
             messages.push(Message { role, blocks });
         }
     }
-    (messages, made)
+    (messages, made, waypoints)
 }
 
 /// The files that were read or written by calls that succeeded, with fingerprints of their content,

@@ -39,7 +39,10 @@ pub(crate) fn sweep(own_folder: &Path) {
             fs::symlink_metadata(&path).ok().filter(|found| found.is_dir() && is_mine(found));
         let Some(found) = found.filter(|_| path != own_folder) else { continue };
         let lock = path.join(LOCK);
-        let is_left = if lock.is_file() {
+        // Whoever holds the lock writes its name into it. An empty one may have been made just now,
+        // by a process that is about to take it.
+        let has_owner = fs::symlink_metadata(&lock).is_ok_and(|it| it.is_file() && it.len() > 0);
+        let is_left = if has_owner {
             matches!(files::try_lock(&lock, "swept"), Ok(Lock::Held(_)))
         } else {
             let age = found.modified().ok().and_then(|time| time.elapsed().ok());
@@ -62,3 +65,7 @@ fn is_mine(found: &fs::Metadata) -> bool {
 fn is_mine(_: &fs::Metadata) -> bool {
     true
 }
+
+#[cfg(test)]
+#[path = "scratch_tests.rs"]
+mod tests;

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::ambient::Real;
@@ -37,17 +38,19 @@ use crate::drive::{About, Agent, Asking, Driver, Note};
 use crate::event::AgentId;
 use crate::guard::SandboxWish;
 use crate::hook::HookBook;
-use crate::host::Init;
+use crate::host::{Audience, Init};
 use crate::log::Log;
 use crate::model;
 use crate::permit::Permit;
+use crate::prompt::Wishes;
 use crate::record::{Pending, Recorder};
 use crate::resume::Resumed;
+use crate::slash::SlashBook;
 use crate::subagent::Kinds;
 use crate::tool::{Registry, Site, Tool};
 use crate::turn::Turn;
 
-pub use config::{Continues, Folders, Keeping, ModelSource, SessionConfig};
+pub use config::{Continues, Folders, Keeping, ModelSource, SessionConfig, SlashWish};
 pub use error::FileError;
 pub use explain::Explained;
 pub use guarded::{GuardError, SandboxWishes};
@@ -98,12 +101,26 @@ pub struct Parts {
     pub hooks: HookBook,
     /// The sub-agents that there are.
     pub kinds: Kinds,
+    /// Commands and skills.
+    pub slashes: SlashBook,
     /// Whether the conversation is summarised by itself before it is too long.
     pub compacts: bool,
     /// How full it may be before that, in percent.
     pub compact_percent: Option<u64>,
+    /// What the run may cost, in dollars.
+    pub budget: Option<f64>,
+    /// The model that goes on if the other one is overloaded.
+    pub fallback: Option<String>,
+    /// The JSON Schema of what each turn has to return.
+    pub schema: Option<Value>,
+    /// The only tools that there are; None for all.
+    pub tools: Option<Vec<String>>,
+    /// What the system prompt was made of.
+    pub prompt: Wishes,
     /// The file of the transcript, also if nothing is written to it.
     pub transcript: PathBuf,
+    /// Who follows the session.
+    pub audience: Audience,
 }
 
 impl Parts {
@@ -119,6 +136,7 @@ impl Parts {
             model: name.to_owned(),
             max_tokens: model::output_tokens(name),
             thinking: None,
+            effort: None,
             system: Vec::new(),
             tools: offered(&Registry::built_in(), &permit).map(|tool| tool.spec().json()).collect(),
             reminder: String::new(),
@@ -142,9 +160,16 @@ impl Parts {
             sandbox: SandboxWish::Off,
             hooks: HookBook::default(),
             kinds: Kinds::default(),
+            slashes: SlashBook::default(),
             compacts: true,
             compact_percent: None,
+            budget: None,
+            fallback: None,
+            schema: None,
+            tools: None,
+            prompt: Wishes::default(),
             transcript: PathBuf::new(),
+            audience: Audience::default(),
         }
     }
 }
@@ -154,9 +179,21 @@ impl Session {
     /// the inbox with which the driver runs.
     pub fn assemble(parts: Parts, notes: Sender<Note>) -> Session {
         let Parts { mut site, resumed, permit, mut asking, .. } = parts;
+        if parts.audience == Audience::Person {
+            Registry::for_person().for_each(|tool| site.tools.add(tool));
+        }
         for tool in parts.kinds.tools() {
             site.tools.add(tool);
         }
+        let slashes = Arc::new(parts.slashes);
+        slashes.tool().into_iter().for_each(|tool| site.tools.add(tool));
+        if let Some(names) = &parts.tools {
+            site.tools = site.tools.only(|name| names.iter().any(|one| one == name));
+        }
+        if let Some(schema) = parts.schema {
+            site.output.want(schema);
+        }
+        site.tools.add(site.output.clone());
         asking.tools = offered(&site.tools, &permit).map(|tool| tool.spec().json()).collect();
         let (cwd, nature) = (&site.root, site.nature.clone());
         let init = Init {
@@ -166,6 +203,8 @@ impl Session {
             key: parts.key_source,
             sandbox: parts.sandbox.name(),
             agents: parts.kinds.names(),
+            commands: commands(&slashes),
+            skills: skills(&slashes),
             shows_hooks: false,
         };
         let (is_kept, is_resumed) = (parts.log.is_some(), !resumed.messages.is_empty());
@@ -180,6 +219,7 @@ impl Session {
         let watched = resumed.backups.into_iter();
         site.watch(watched.map(|(path, backup)| (cwd.join(path), backup)));
         let turn = Turn::new(resumed.messages, parts.retry, parts.max_turns);
+        let turn = turn.with_waypoints(resumed.waypoints);
         let model = site.model.0.clone();
         let retry = parts.retry;
         let main = Agent::new(AgentId::Main, turn, recorder, asking, Arc::new(site));
@@ -191,11 +231,26 @@ impl Session {
             retry,
             compacts: parts.compacts,
             compact_percent: parts.compact_percent,
+            budget: parts.budget,
+            fallback: parts.fallback,
+            prompt: parts.prompt,
+            more_for_agents: None,
         };
         let mut driver = Driver::new(main, (model, about), permit, nature, notes);
-        (driver.hooks, driver.kinds) = (parts.hooks, parts.kinds);
+        (driver.hooks, driver.kinds, driver.slashes) = (parts.hooks, parts.kinds, slashes);
         Session { driver, init, scratch: None }
     }
+}
+
+/// The commands that can be typed: those of the client, of the user and of the project.
+fn commands(slashes: &SlashBook) -> Vec<String> {
+    let built_in = ["clear", "compact", "context", "cost"].map(str::to_owned);
+    built_in.into_iter().chain(slashes.iter().map(|slash| slash.name.clone())).collect()
+}
+
+fn skills(slashes: &SlashBook) -> Vec<String> {
+    let skills = slashes.iter().filter(|slash| slash.folder.is_some());
+    skills.map(|slash| slash.name.clone()).collect()
 }
 
 /// The tools that a session may use.
@@ -210,8 +265,6 @@ pub enum Notice {
     NothingTrusted(TrustError),
     /// A message about settings, in words.
     Settings(String),
-    /// What the sandbox does not enforce here.
-    Gaps(Vec<sandbox::Gap>),
     /// The session could not be locked, so another process could write to it, too.
     Unlocked(workshop::Error),
     /// Something about a repair.
@@ -223,6 +276,8 @@ pub enum Notice {
         /// What was repaired.
         what: RepairedWhat,
     },
+    /// What ran in the background when the session was left, and does not run any more.
+    Ended(Vec<String>),
     /// What was ignored.
     LeftOut {
         /// Settings of a folder that is not trusted: their name, and the keys.

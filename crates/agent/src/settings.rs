@@ -4,6 +4,8 @@
 //! forbid but not grant: its model, mode, rules that allow, folders, variables and helpers are
 //! ignored; a setting that restricts is honoured, or it is in the list of what stops the run.
 
+mod sandboxed;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -99,6 +101,8 @@ pub struct Settings {
     pub only_managed_rules: bool,
     /// Hooks.
     pub hooks: HookBook,
+    /// Whether only the administrator's hooks run.
+    pub only_managed_hooks: bool,
     /// Settings that restrict and cannot be honoured.
     pub stops: Vec<Stop>,
     /// What was ignored because the folder is not trusted: the settings' name, and the keys.
@@ -284,76 +288,6 @@ impl Reader {
         }
     }
 
-    /// What is said about the sandbox and accepted from every source: it restricts.
-    fn sandbox_limits(&mut self, layer: &Layer, members: &Map<String, Value>) {
-        let value = |key: &str| member(members, key);
-        let paths =
-            |key: &str| texts(value(key)).map(|path| layer.root.join(path)).collect::<Vec<_>>();
-        for key in ["sandbox.filesystem", "sandbox.network", "sandbox.credentials"] {
-            if value(key).as_object().is_none() && says_anything(value(key)) {
-                self.stop(layer, key, "it is no object".to_owned());
-            }
-        }
-        for key in ["sandbox.enabled", "sandbox.failIfUnavailable"] {
-            if !value(key).is_null() && !value(key).is_boolean() {
-                self.stop(layer, key, "it is neither true nor false".to_owned());
-            }
-        }
-        let sandbox = &mut self.settings.sandbox;
-        sandbox.is_required |= value("sandbox.failIfUnavailable") == true;
-        sandbox.is_closed |= value("sandbox.allowUnsandboxedCommands") == &Value::Bool(false);
-        sandbox.protected.extend(paths("sandbox.filesystem.denyWrite"));
-        sandbox.hidden.extend(paths("sandbox.filesystem.denyRead"));
-        sandbox.hidden.extend(paths("sandbox.credentials.files"));
-        sandbox.variables.extend(texts(value("sandbox.credentials.envVars")).map(str::to_owned));
-        let domains: Vec<&str> = texts(value("sandbox.network.allowedDomains")).collect();
-        let refused = says_anything(value("sandbox.network.deniedDomains"));
-        if refused || (!domains.is_empty() && !domains.contains(&"*")) {
-            sandbox.network = Some(false);
-            self.settings.notes.push(format!(
-                "`{}`: commands have the whole network or none; because `sandbox.network` lists domains, they have none",
-                layer.name
-            ));
-        }
-    }
-
-    /// The same of sources that may grant.
-    fn sandbox_grants(&mut self, layer: &Layer, members: &Map<String, Value>) {
-        let value = |key: &str| member(members, key);
-        let is_users = !matches!(layer.source, Source::Project | Source::Local);
-        let sandbox = &mut self.settings.sandbox;
-        if !is_users {
-            return;
-        }
-        sandbox.allows_commands |= value("sandbox.autoAllowBashIfSandboxed") == true;
-        let paths = texts(value("sandbox.filesystem.allowWrite")).map(|path| layer.root.join(path));
-        sandbox.writable.extend(paths);
-        sandbox.all_sockets |= value("sandbox.network.allowAllUnixSockets") == true;
-        if texts(value("sandbox.network.allowedDomains")).any(|domain| domain == "*") {
-            sandbox.network.get_or_insert(true);
-        }
-        let unsupported = [
-            ("sandbox.excludedCommands", "no command leaves the sandbox without a question"),
-            (
-                "sandbox.network.allowUnixSockets",
-                "single sockets cannot be told apart; `allowAllUnixSockets` allows all",
-            ),
-            ("sandbox.network.httpProxyPort", "there is no proxy between commands and the network"),
-            (
-                "sandbox.network.socksProxyPort",
-                "there is no proxy between commands and the network",
-            ),
-            ("sandbox.filesystem.allowRead", "what is hidden stays hidden"),
-            (
-                "sandbox.enableWeakerNestedSandbox",
-                "the sandbox is as strong as the kernel can make it",
-            ),
-        ];
-        for (key, why) in unsupported.iter().filter(|(key, _)| says_anything(value(key))) {
-            self.settings.notes.push(format!("`{}`: `{key}` is refused: {why}", layer.name));
-        }
-    }
-
     fn hooks(&mut self, layer: &Layer, members: &Map<String, Value>) {
         let Some(Value::Object(events)) = members.get("hooks") else { return };
         for left in self.settings.hooks.add(events, layer.source) {
@@ -420,6 +354,7 @@ impl Reader {
     fn finish(mut self) -> Settings {
         let is_managed = |stop: &Stop| stop.source.is_managed();
         let settings = &mut self.settings;
+        settings.only_managed_hooks = self.no_hooks.is_some() || self.only_managed_hooks;
         if self.no_hooks == Some(Source::Managed) {
             settings.stops.retain(|stop| !stop.is_hook);
             settings.hooks = HookBook::default();
@@ -453,11 +388,6 @@ fn says_anything(value: &Value) -> bool {
         Value::Object(members) => !members.is_empty(),
         Value::Bool(true) | Value::Number(_) => true,
     }
-}
-
-/// The texts in a list.
-fn texts(value: &Value) -> impl Iterator<Item = &str> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

@@ -118,6 +118,9 @@ fn what_restricts_and_cannot_be_honoured_stops_the_run() {
         (json!({"sandbox": {"enabled": "yes"}}), "sandbox.enabled"),
         (json!({"sandbox": {"failIfUnavailable": 1}}), "sandbox.failIfUnavailable"),
         (json!({"sandbox": {"filesystem": ["x"]}}), "sandbox.filesystem"),
+        (json!({"sandbox": {"filesystem": {"denyRead": "x"}}}), "sandbox.filesystem.denyRead"),
+        (json!({"sandbox": {"credentials": {"files": [1]}}}), "sandbox.credentials.files"),
+        (json!({"sandbox": {"credentials": {"envVars": [{}]}}}), "sandbox.credentials.envVars"),
         (json!({"sandbox": true}), "sandbox"),
         (json!({"availableModels": ["haiku"]}), "availableModels"),
         (json!({"permissions": []}), "permissions"),
@@ -235,14 +238,17 @@ fn a_project_can_only_narrow_the_sandbox() {
         "allowUnsandboxedCommands": false, "excludedCommands": ["docker"],
         "filesystem": {"allowWrite": ["/a"], "denyWrite": ["/b"], "denyRead": ["/c"]},
         "network": {"allowAllUnixSockets": true, "allowedDomains": ["*"]},
-        "credentials": {"files": ["/d"], "envVars": ["TOKEN"]},
+        "credentials": {
+            "files": ["/d", {"path": "~/e", "mode": "deny"}],
+            "envVars": ["TOKEN", {"name": "KEY", "mode": "deny"}],
+        },
     }});
     let narrow = SandboxSettings {
         is_required: true,
         is_closed: true,
         protected: vec!["/b".into()],
-        hidden: vec!["/c".into(), "/d".into()],
-        variables: vec!["TOKEN".to_owned()],
+        hidden: vec!["/c".into(), "/d".into(), "~/e".into()],
+        variables: vec!["TOKEN".to_owned(), "KEY".to_owned()],
         ..SandboxSettings::default()
     };
     for trust in [Trust::Trusted, Trust::Untrusted] {
@@ -262,4 +268,30 @@ fn a_project_can_only_narrow_the_sandbox() {
     assert!(found.notes[0].contains("excludedCommands"), "{found:?}");
     let some = json!({"sandbox": {"network": {"allowedDomains": ["x.org"]}}});
     assert_eq!(read(&[(Source::User, some)], Trust::Untrusted).sandbox.network, Some(false));
+}
+
+#[test]
+fn what_would_loosen_the_sandbox_is_refused_with_the_reason() {
+    let settings = json!({"sandbox": {
+        "excludedCommands": ["docker"], "filesystem": {"disabled": true, "allowRead": ["/a"]},
+        "network": {"allowUnixSockets": ["/a"], "httpProxyPort": 1, "strictAllowlist": true},
+        "credentials": {"files": [{"path": "/a", "mode": "mask"}]},
+        "ignoreViolations": {"*": ["/a"]}, "enableWeakerNestedSandbox": true,
+    }});
+    let found = read(&[(Source::User, settings)], Trust::Untrusted);
+    for key in [
+        "excludedCommands` is refused: no command leaves",
+        "filesystem.disabled` is refused",
+        "filesystem.allowRead` is refused",
+        "network.allowUnixSockets` is refused",
+        "network.httpProxyPort` is refused",
+        "ignoreViolations` is refused",
+        "enableWeakerNestedSandbox` is refused",
+        "`mask` means `deny` here",
+        "they have none",
+    ] {
+        assert!(found.notes.iter().any(|note| note.contains(key)), "{key}: {:?}", found.notes);
+    }
+    assert_eq!(found.sandbox.hidden, [PathBuf::from("/a")]);
+    assert_eq!(found.sandbox.network, Some(false));
 }

@@ -13,7 +13,7 @@
 //! process that has the id of a shell that was waited for is unrelated, and nothing is done to its
 //! group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use files::{Held, Lock};
 
-use sandbox::{Layers, Network, Spec, Waiting};
+use sandbox::{Layers, Network, Probe, Spec, Waiting};
 
 use crate::guard::{Guard, Kept, Taken};
 use crate::scratch::{LOCK, sweep};
@@ -37,6 +37,8 @@ use crate::watcher::Watcher;
 pub(crate) const MOST: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 /// How often commands are checked.
 const OFTEN: Duration = Duration::from_millis(50);
+/// How long the end of what was killed is waited for.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// The commands of a session.
 #[derive(Debug)]
@@ -69,6 +71,8 @@ struct ShellState {
     baseline: Option<(Kept, Guard)>,
     /// What commands had no right to make or to change, until it is reported.
     taken: Vec<Taken>,
+    /// What of that could not be put right, and was reported.
+    left_over: HashSet<PathBuf>,
     /// The control groups of commands.
     control: Vec<PathBuf>,
 }
@@ -77,7 +81,6 @@ struct ShellState {
 #[derive(Debug)]
 struct Ready {
     waiting: Waiting,
-    layers: Layers,
     network: Network,
     output: File,
     /// Where the output is until the command has an id.
@@ -85,11 +88,21 @@ struct Ready {
 }
 
 impl Ready {
-    fn start(folder: &Path, layers: &Layers, network: Network) -> io::Result<Ready> {
+    /// The processes that `start` starts, with their output in this folder.
+    fn new<More>(
+        folder: &Path,
+        network: Network,
+        start: impl FnOnce(&File) -> io::Result<(Waiting, More)>,
+    ) -> io::Result<(Ready, More)> {
         let path = folder.join(format!("{}.output", uuid::Uuid::new_v4().simple()));
         let output = file(&path)?;
-        let waiting = Waiting::start(layers, network, &output)?;
-        Ok(Ready { waiting, layers: layers.clone(), network, output, path })
+        let (waiting, more) = start(&output)?;
+        Ok((Ready { waiting, network, output, path }, more))
+    }
+
+    fn start(folder: &Path, layers: &Layers, network: Network) -> io::Result<Ready> {
+        let start = |output: &File| Ok((Waiting::start(layers, network, output)?, ()));
+        Ready::new(folder, network, start).map(|(ready, ())| ready)
     }
 }
 
@@ -176,13 +189,16 @@ impl Shells {
 
     /// Starts a command in a folder. The command's last working directory is written to a file next
     /// to its output.
+    ///
+    /// `hold` says how it is held. It is called when nothing of an earlier command can change any
+    /// more what it finds: what that command made is not taken for something that was there.
     pub(crate) fn start(
         &self,
         id: &str,
         command: &str,
         description: &str,
         cwd: &Path,
-        hold: Option<Hold>,
+        hold: impl FnOnce() -> io::Result<Option<Hold>>,
     ) -> io::Result<()> {
         // Locked until the command is registered: it starts before the session ends and is then
         // killed, or it does not start.
@@ -198,7 +214,8 @@ impl Shells {
             thread::Builder::new().spawn(move || watch(&watched))?;
             state.is_watched = true;
         }
-        let (shell, output) = match hold {
+        state.settle();
+        let (shell, output) = match hold()? {
             None => self.plain(id, cwd)?,
             Some(hold) => self.held(&mut state, id, cwd, hold)?,
         };
@@ -241,12 +258,16 @@ impl Shells {
     /// The shell, without a sandbox.
     fn plain(&self, id: &str, cwd: &Path) -> io::Result<(Child, File)> {
         let output = file(&self.output(id))?;
-        let mut shell = Command::new("bash");
+        let apart = sandbox::apart("bash");
+        let is_apart = apart.is_some();
+        let mut shell = apart.unwrap_or_else(|| Command::new("bash"));
         shell.args(["-c", &self.script(id)?]).stdin(Stdio::null()).current_dir(cwd);
         shell.env_clear().envs(variables::of_command(&self.env, Vec::new(), &[], &self.path));
         shell.stdout(output.try_clone()?).stderr(output.try_clone()?);
         #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        if !is_apart {
+            std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        }
         Ok((shell.spawn()?, output))
     }
 
@@ -261,8 +282,11 @@ impl Shells {
     ) -> io::Result<(Child, File)> {
         // Under the lock that is held until the command is registered: nothing may count as over
         // in between. If something of an earlier command still runs, what was before that counts.
-        if let Some(kept) = hold.kept {
-            state.baseline.get_or_insert(kept);
+        if let Some((kept, guard)) = hold.kept {
+            match &mut state.baseline {
+                Some((before, _)) => before.narrow(&kept),
+                None => state.baseline = Some((kept, guard)),
+            }
         }
         let mut spec = hold.spec;
         spec.program = ["bash", "-c", &self.script(id)?].map(str::to_owned).to_vec();
@@ -274,14 +298,28 @@ impl Shells {
             state.control.push(group.clone());
             spec.group = Some(group);
         }
-        let layers = spec.layers.clone().unwrap_or_default();
-        let fits = |ready: &Ready| ready.layers == layers && ready.network == spec.network;
-        let ready = match state.ready.take().filter(fits) {
-            Some(ready) => ready,
-            None => Ready::start(&self.folder, &layers, spec.network)?,
+        let ready = match state.ready.take() {
+            Some(ready) if ready.network == spec.network => ready,
+            other => {
+                if let Some(other) = other {
+                    other.waiting.end();
+                    let _ = fs::remove_file(other.path);
+                }
+                Ready::start(&self.folder, &spec.layers, spec.network)?
+            }
         };
         fs::rename(&ready.path, self.output(id))?;
         Ok((ready.waiting.begin(&spec)?, ready.output))
+    }
+
+    /// Starts the processes of the first command, which find out what the kernel can enforce.
+    pub(crate) fn probe(&self, network: Network) -> io::Result<Probe> {
+        let place = self.folder.join("probe");
+        folder(&place.join("blank"))?;
+        let start = |output: &File| Waiting::first(&place, network, output);
+        let (ready, probe) = Ready::new(&self.folder, network, start)?;
+        self.state().ready = Some(ready);
+        Ok(probe)
     }
 
     /// Starts the processes of the next command, so that it does not wait for them.
@@ -348,7 +386,17 @@ impl Shells {
         for group in &mut state.left {
             group.kill(Status::Killed);
         }
+        state.wait_for_end();
         names
+    }
+
+    /// The commands that run in the background: their ids and names.
+    pub(crate) fn running(&self) -> Vec<(String, String)> {
+        let mut state = self.state();
+        let all = state.all.iter_mut().filter(|(_, shell)| shell.is_news);
+        let known = all.map(|(id, shell)| (id.clone(), shell.known()));
+        let running = known.filter(|(_, known)| known.status == Status::Running);
+        running.map(|(id, known)| (id, known.name().to_owned())).collect()
     }
 
     /// What is known of a command now.
@@ -430,16 +478,11 @@ impl Shells {
         let mut state = self.state();
         state.is_closed = true;
         drop(state.ready.take());
-        let has_any = state.groups().any(|group| group.is_alive());
         for group in state.groups() {
             group.kill(Status::Killed);
         }
+        state.wait_for_end();
         state.settle();
-        if has_any && state.baseline.is_some() {
-            // The system ends the last processes in its own time.
-            thread::sleep(OFTEN);
-            state.settle();
-        }
         state.baseline = None;
         state.unlist();
         drop(state.watcher.take());
@@ -450,7 +493,9 @@ impl Shells {
     /// The working directory of a command at its end.
     pub(crate) fn cwd(&self, id: &str) -> Option<PathBuf> {
         let text = files::read_text(self.beside(id, "cwd"), 1 << 16).ok()?;
-        Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| path.is_dir())
+        // The command can write to that file: what it says need not be what a shell would.
+        let found = fs::canonicalize(text.trim_end_matches('\n')).ok()?;
+        found.is_dir().then_some(found)
     }
 
     /// Forgets a command that has ended, and removes its output.
@@ -487,8 +532,12 @@ impl ShellState {
     fn settle(&mut self) {
         if let Some((kept, guard)) = &self.baseline {
             let mut survey = guard.survey.lock().unwrap_or_else(PoisonError::into_inner);
-            let taken = kept.restore(&mut survey);
+            let mut taken = kept.restore(&mut survey);
             drop(survey);
+            taken.retain(|one| match one {
+                Taken::Left(path) | Taken::Unseen(path) => self.left_over.insert(path.clone()),
+                Taken::Made(_) | Taken::Changed(_) => true,
+            });
             self.taken.extend(taken);
         }
         if !self.groups().any(|group| group.is_alive()) {
@@ -497,6 +546,17 @@ impl ShellState {
                 sandbox::remove_group(group);
                 group.exists()
             });
+        }
+    }
+
+    /// Waits until nothing runs in a sandbox any more after everything was killed: the system ends
+    /// processes in its own time, and until then they can change files.
+    fn wait_for_end(&mut self) {
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(200);
+        while start.elapsed() < ENDING && self.groups().any(|group| group.is_held()) {
+            thread::sleep(pause);
+            pause = (pause * 2).min(OFTEN);
         }
     }
 
@@ -551,8 +611,8 @@ impl Group {
         if !self.is_alive() {
             return;
         }
-        // Ends everything in its sandbox.
-        drop(self.shell.stdin.take());
+        // Ends everything in its sandbox. The pipe stays open: it shows when that has happened.
+        self.end_sandbox();
         #[cfg(unix)]
         if let Some(number) =
             self.number().filter(|_| self.status == Status::Running || self.has_left())
@@ -565,6 +625,25 @@ impl Group {
             let _ = self.shell.wait();
             self.status = status;
         }
+    }
+
+    /// Says that the command is no longer wanted.
+    #[cfg(unix)]
+    fn end_sandbox(&mut self) {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let Some(pipe) = &mut self.shell.stdin else { return };
+        let mut watched = [PollFd::new(&*pipe, PollFlags::OUT)];
+        let _ = poll(&mut watched, Some(&Timespec::default()));
+        let has_room = watched[0].revents().contains(PollFlags::OUT);
+        // Closing it means the same, also to a process that does not read yet.
+        if !has_room || pipe.write_all(b"\n").is_err() {
+            drop(self.shell.stdin.take());
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn end_sandbox(&mut self) {
+        drop(self.shell.stdin.take());
     }
 
     /// Whether anything in the group runs: the shell, or what it left running.

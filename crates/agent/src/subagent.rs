@@ -14,6 +14,8 @@ use rules::{Access, Mode};
 use serde_json::{Value, json};
 
 use crate::frontmatter;
+use crate::hook::HookBook;
+use crate::settings::Source;
 use crate::tool::{Answer, Call, Registry, Site, Tool, ToolSpec, Trouble};
 
 /// The names of the tool that starts sub-agents: what it is called here, and in newer clients.
@@ -21,7 +23,7 @@ pub const NAMES: [&str; 2] = ["Task", "Agent"];
 /// The longest definition, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Tools that sub-agents never have.
-const KEPT_BACK: [&str; 2] = ["ExitPlanMode", "TodoWrite"];
+const KEPT_BACK: [&str; 4] = ["AskUserQuestion", "ExitPlanMode", crate::tool::OUTPUT, "TodoWrite"];
 
 /// A type of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct AgentKind {
     pub is_background: bool,
     /// Whether it is one of this program.
     pub is_built_in: bool,
+    /// Its hooks, which run beside those of the session while it works.
+    pub hooks: HookBook,
 }
 
 impl AgentKind {
@@ -77,7 +81,11 @@ pub(crate) enum Nesting {
 
 /// The types of sub-agents of a session.
 #[derive(Clone, Debug, Default)]
-pub struct Kinds(BTreeMap<String, AgentKind>);
+pub struct Kinds {
+    all: BTreeMap<String, AgentKind>,
+    /// Whether settings or the user say that no hooks run but an administrator's.
+    is_without_hooks: bool,
+}
 
 const GENERAL: &str = "You are a helper that works for another agent. Do exactly the task that you get, with the tools that you have, and nothing else. When you are done, answer with a report: what you found or did, with paths and line numbers, and what remains open. Only this report is passed on.";
 const EXPLORE: &str = "You are a helper that finds things in a code base for another agent. You change nothing: no files are written, no commands run that change anything. Search broadly first, then read what matters. Answer with a report: what you found, with absolute paths and line numbers, and the few lines that matter. Only this report is passed on.";
@@ -97,6 +105,7 @@ impl Kinds {
                 max_turns: None,
                 is_background: false,
                 is_built_in: true,
+                hooks: HookBook::default(),
             };
         let all = [
             kind(
@@ -112,11 +121,18 @@ impl Kinds {
                 Some(&["Glob", "Grep", "Read", "WebFetch", "WebSearch"]),
             ),
         ];
-        Kinds(all.into_iter().map(|kind| (kind.name.clone(), kind)).collect())
+        let all = all.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
+        Kinds { all, is_without_hooks: false }
+    }
+
+    /// Definitions that are read from now on have no hooks.
+    #[must_use]
+    pub fn without_hooks(self) -> Kinds {
+        Kinds { is_without_hooks: true, ..self }
     }
 
     /// Reads the definitions in a folder. Returns what was left out, and why.
-    pub fn read(&mut self, folder: &Path) -> Vec<String> {
+    pub fn read(&mut self, folder: &Path, source: Source) -> Vec<String> {
         let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
         let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -129,7 +145,7 @@ impl Kinds {
             let Some(name) = members.get("name").and_then(Value::as_str).map(str::to_owned) else {
                 continue;
             };
-            if let Err(why) = self.add(&name, &Value::Object(members)) {
+            if let Err(why) = self.add(&name, &Value::Object(members), source) {
                 left.push(format!("`{}`: the agent is left out: {why}", path.display()));
             }
         }
@@ -140,16 +156,16 @@ impl Kinds {
     pub fn add_json(&mut self, agents: &Value) -> Vec<String> {
         let mut left = Vec::new();
         for (name, agent) in agents.as_object().into_iter().flatten() {
-            if let Err(why) = self.add(name, agent) {
+            if let Err(why) = self.add(name, agent, Source::Flag) {
                 left.push(format!("the agent `{name}` is left out: {why}"));
             }
         }
         left
     }
 
-    fn add(&mut self, name: &str, agent: &Value) -> Result<(), String> {
+    fn add(&mut self, name: &str, agent: &Value, source: Source) -> Result<(), String> {
         let text = |key: &str| agent[key].as_str().filter(|text| !text.is_empty());
-        let restricting = ["hooks", "mcpServers", "isolation", "memory"];
+        let restricting = ["mcpServers", "isolation", "memory"];
         let is_set = |key: &&str| {
             let value = &agent[*key];
             !value.is_null() && *value != json!("") && *value != json!([]) && *value != json!({})
@@ -163,6 +179,11 @@ impl Kinds {
                 Some(Mode::named(mode).ok_or_else(|| format!("`{mode}` is no permission mode"))?)
             }
         };
+        let hooks = if self.is_without_hooks {
+            HookBook::default()
+        } else {
+            hooks(&agent["hooks"], source)?
+        };
         let tools = agent.get("tools").filter(|tools| !tools.is_null()).map(frontmatter::list);
         let kind = AgentKind {
             name: name.to_owned(),
@@ -175,34 +196,39 @@ impl Kinds {
             max_turns: agent["maxTurns"].as_u64().and_then(|most| u32::try_from(most).ok()),
             is_background: agent["background"] == true,
             is_built_in: false,
+            hooks,
         };
-        self.0.insert(name.to_owned(), kind);
+        self.all.insert(name.to_owned(), kind);
         Ok(())
     }
 
     /// The type with this name.
     pub fn find(&self, name: &str) -> Option<&AgentKind> {
-        self.0.get(name)
+        self.all.get(name)
+    }
+
+    /// All types, by name.
+    pub fn all(&self) -> impl Iterator<Item = &AgentKind> {
+        self.all.values()
     }
 
     /// The names of all types.
     pub fn names(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        self.all.keys().cloned().collect()
     }
 
     /// Names and descriptions, for hosts.
     pub(crate) fn listed(&self) -> Vec<Value> {
-        let kinds = self.0.values();
-        kinds.map(|kind| json!({"name": kind.name, "description": kind.description})).collect()
+        self.all().map(|kind| json!({"name": kind.name, "description": kind.description})).collect()
     }
 
     /// The tool that starts them, under all its names; none if there are no types.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        if self.0.is_empty() {
+        if self.all.is_empty() {
             return Vec::new();
         }
         let list: Vec<String> = self
-            .0
+            .all
             .values()
             .map(|kind| format!("- {}: {}", kind.name, kind.description.replace('\n', " ")))
             .collect();
@@ -233,6 +259,22 @@ impl Kinds {
             })
             .collect()
     }
+}
+
+/// The hooks of a definition. One that could refuse and does not run here is an error.
+fn hooks(events: &Value, source: Source) -> Result<HookBook, String> {
+    let mut book = HookBook::default();
+    match events {
+        Value::Null => {}
+        Value::Object(events) => {
+            let left = book.add(events, source);
+            if let Some(left) = left.into_iter().find(|left| left.blocks) {
+                return Err(format!("its hook for {}: {}", left.event, left.why));
+            }
+        }
+        _ => return Err("`hooks` are not understood".to_owned()),
+    }
+    Ok(book)
 }
 
 /// The tool that starts sub-agents.

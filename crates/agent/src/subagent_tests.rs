@@ -12,16 +12,26 @@ fn definitions_are_read_and_those_that_want_more_than_there_is_are_left_out() {
     );
     write("b.md", "---\ndescription: has no name\n---\nx\n");
     write("c.md", "---\nname: hooked\ndescription: d\nhooks:\n  PreToolUse:\n    - x\n---\nx\n");
+    write("e.md", "---\nname: lost\ndescription: d\nmemory: project\n---\nx\n");
+    let hook = "---\nname: guarded\ndescription: d\nhooks:\n  PreToolUse:\n    - hooks:\n      - type: command\n        command: check\n---\nx\n";
+    write("f.md", hook);
     write("d.txt", "---\nname: other\ndescription: d\n---\n");
     let mut kinds = Kinds::built_in();
-    let left = kinds.read(folder.path());
-    assert_eq!(left.len(), 1, "{left:?}");
-    assert!(left[0].ends_with("`hooks` is not supported for agents"), "{left:?}");
+    let left = kinds.read(folder.path(), Source::User);
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left[0].ends_with("its hook for PreToolUse: an entry has no list `hooks`"), "{left:?}");
+    assert!(left[1].ends_with("`memory` is not supported for agents"), "{left:?}");
+    let hooks = &kinds.find("guarded").unwrap().hooks;
+    let hooks: Vec<_> = hooks.iter().map(|hook| (hook.action.name(), hook.source)).collect();
+    assert_eq!(hooks, [("check", Source::User)]);
+    let mut quiet = Kinds::built_in().without_hooks();
+    quiet.read(folder.path(), Source::User);
+    assert_eq!(quiet.find("guarded").unwrap().hooks.iter().count(), 0);
     let left = kinds.add_json(&json!({
         "quick": {"description": "Quick", "prompt": "Be quick.", "tools": ["Read"]}, "odd": {"prompt": "x"},
     }));
     assert_eq!(left, ["the agent `odd` is left out: it has no description"]);
-    assert_eq!(kinds.names(), ["Explore", "general-purpose", "quick", "reviewer"]);
+    assert_eq!(kinds.names(), ["Explore", "general-purpose", "guarded", "quick", "reviewer"]);
     let reviewer = kinds.find("reviewer").unwrap();
     assert_eq!((reviewer.prompt.as_str(), reviewer.max_turns), ("You review.", Some(3)));
     assert_eq!(reviewer.mode, Some(Mode::Plan));

@@ -7,12 +7,14 @@
 //! never panics and never waits for a person; what it tells the model is bounded, and what is cut
 //! off is on disk; nothing is changed before a copy was made (`Site::backups`).
 
+mod ask_user_question;
 mod bash;
 mod edit;
 mod exit_plan_mode;
 pub(crate) mod glob;
 mod grep;
 mod notebook_edit;
+mod output;
 mod read;
 mod registry;
 mod task_output;
@@ -22,18 +24,21 @@ mod web_fetch;
 mod web_search;
 mod write;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use rules::plain;
+use rules::{Pattern, plain};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 pub use bash::Progress;
-pub(crate) use bash::{held, notification};
+pub(crate) use bash::{held, notification, ready};
+pub(crate) use exit_plan_mode::not_planning;
+pub use output::OutputTool;
+pub(crate) use output::{MOST as MOST_REMINDERS, NAME as OUTPUT, REMINDER as OUTPUT_REMINDER};
 pub(crate) use registry::is_parallel;
 pub use registry::{Registry, Tool};
 
@@ -176,7 +181,7 @@ impl ToolSpec {
 pub fn run(call: &Call, site: &Site) -> Answer {
     let tool = site.tools.find(&call.name).ok_or_else(|| unknown(&call.name));
     let done = tool.and_then(|tool| {
-        checked(call, tool.spec())?;
+        tool.check(call)?;
         let done = images::around(call, site, || tool.run(call, site));
         // Commands that still run have no part in this; what a command writes is not admitted.
         let access = tool.access(call, site);
@@ -185,6 +190,7 @@ pub fn run(call: &Call, site: &Site) -> Answer {
         }
         done
     });
+    site.pins.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
     let mut answer = done.unwrap_or_else(Trouble::answer);
     site.secrets.clean(&mut answer);
     answer
@@ -271,6 +277,8 @@ pub struct Site {
     pub backgrounded: Mutex<HashSet<String>>,
     /// The calls that the sandbox may have made fail.
     pub hampered: Mutex<HashSet<String>>,
+    /// Where the paths of calls led when they were judged, by the calls' ids.
+    pub(crate) pins: Mutex<HashMap<String, Pins>>,
     /// Where the session was started: the project's folder.
     pub root: PathBuf,
     /// Additional folders that the session may work in.
@@ -313,12 +321,23 @@ pub struct Site {
     pub near_hosts: Vec<String>,
     /// Proxies, by the variables that named them, if the environment no longer contains these.
     pub proxies: Vec<(String, String)>,
+    /// What each turn has to return, if a form was asked for.
+    pub output: Arc<OutputTool>,
     /// The values that must not be shown.
     pub secrets: Secrets,
     /// The source of ids.
     pub nature: Arc<dyn Ambient>,
     /// Called with the output of commands while they run.
     pub listener: Mutex<Option<Listener>>,
+}
+
+/// What was known of a call when it was judged.
+#[derive(Debug, Default)]
+pub(crate) struct Pins {
+    /// Where its paths led: each as it was named, without `.` and `..`, and with links followed.
+    pub(crate) paths: BTreeMap<PathBuf, PathBuf>,
+    /// What searches leave out, because rules keep it from being read.
+    pub(crate) closed: Vec<Pattern>,
 }
 
 /// Called with what a call writes while it runs: the call's id, the output, and the number of the
@@ -348,6 +367,7 @@ impl Site {
             outside: Mutex::default(),
             backgrounded: Mutex::default(),
             hampered: Mutex::default(),
+            pins: Mutex::default(),
             root: root.to_owned(),
             folders: Vec::new(),
             added: Mutex::default(),
@@ -368,6 +388,7 @@ impl Site {
             is_offline: false,
             near_hosts: Vec::new(),
             proxies: Vec::new(),
+            output: Arc::default(),
             secrets: Secrets::default(),
             nature,
             listener: Mutex::default(),
@@ -387,6 +408,7 @@ impl Site {
             outside: Mutex::default(),
             backgrounded: Mutex::default(),
             hampered: Mutex::default(),
+            pins: Mutex::default(),
             root: self.root.clone(),
             folders: self.folders.clone(),
             cwd: Mutex::new(lock(&self.cwd)),
@@ -407,6 +429,7 @@ impl Site {
             is_offline: self.is_offline,
             near_hosts: self.near_hosts.clone(),
             proxies: self.proxies.clone(),
+            output: Arc::default(),
             secrets: self.secrets.clone(),
             nature: self.nature.clone(),
             listener: Mutex::default(),
@@ -422,8 +445,7 @@ impl Site {
     /// Changes to a folder if it is one of the session's; else back to where the session began.
     /// Returns whether it is.
     pub(crate) fn enter(&self, folder: &Path) -> bool {
-        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-        let mut roots = std::iter::once(&self.root).chain(&self.folders).map(real);
+        let mut roots = self.all_folders().into_iter().map(|root| permit::real(&root));
         let is_own = roots.any(|root| folder.starts_with(root));
         let to = if is_own { folder } else { &self.root };
         to.clone_into(&mut self.cwd.lock().unwrap_or_else(PoisonError::into_inner));
@@ -464,6 +486,20 @@ impl Site {
             None => cwd.join(named),
         };
         plain(&path)
+    }
+
+    /// Where a path led when the call was judged. If a link leads elsewhere by now, the call has no
+    /// permission for that.
+    pub(crate) fn pinned(&self, call: &Call, path: &Path) -> PathBuf {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let pinned = pins.get(&call.id).and_then(|pins| pins.paths.get(path)).cloned();
+        pinned.unwrap_or_else(|| permit::real(path))
+    }
+
+    /// What a search leaves out, because rules keep it from being read.
+    pub(crate) fn closed(&self, call: &Call) -> Vec<Pattern> {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        pins.get(&call.id).map(|pins| pins.closed.clone()).unwrap_or_default()
     }
 
     /// The path as it is shown: relative to the project's folder if it is inside it.

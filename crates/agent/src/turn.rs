@@ -6,6 +6,7 @@
 //! an interruption; what was not recorded is not sent.
 
 mod kind;
+mod waypoint;
 
 use std::collections::VecDeque;
 
@@ -19,6 +20,8 @@ use crate::block::{is_text, is_thinking, result_block, sent, text_of, with_usage
 use crate::tool::{Answer, Trouble};
 
 pub use kind::{Block, Effect, Entry, Input, Outcome, Prompt, Ruling, Wanted};
+pub use waypoint::Waypoint;
+pub(crate) use waypoint::words;
 
 /// What a client records when the user stops it. Other clients recognize it by this text.
 pub const INTERRUPTED: &str = "[Request interrupted by user]";
@@ -44,6 +47,8 @@ const CUT: &str = "InputValidationError: the answer reached the limit of its len
 #[derive(Debug)]
 pub struct Turn {
     messages: Vec<Message>,
+    /// Where prompts begin in them.
+    waypoints: Vec<Waypoint>,
     state: State,
     /// How often a failed request is retried.
     pub retry: Retry,
@@ -56,7 +61,7 @@ pub struct Turn {
     waiting: VecDeque<Prompt>,
     blocks: u64,
     /// Texts of the client that go along with the next request.
-    remarks: Vec<String>,
+    remarks: Vec<Entry>,
     /// Why the turn ends before the next request.
     halt: Option<String>,
     /// The number of calls in this turn that have a result.
@@ -124,6 +129,7 @@ impl Turn {
     pub fn new(messages: Vec<Message>, retry: Retry, max_turns: Option<u32>) -> Turn {
         Turn {
             messages,
+            waypoints: Vec::new(),
             state: State::Idle,
             retry,
             failures: 0,
@@ -138,6 +144,12 @@ impl Turn {
         }
     }
 
+    /// The same conversation, with the places that one can go back to.
+    #[must_use]
+    pub fn with_waypoints(self, waypoints: Vec<Waypoint>) -> Turn {
+        Turn { waypoints, ..self }
+    }
+
     /// The messages that are sent.
     pub fn messages(&self) -> &[Message] {
         &self.messages
@@ -148,11 +160,17 @@ impl Turn {
         matches!(self.state, State::Idle)
     }
 
-    /// Replaces the conversation by texts, between two requests.
-    pub(crate) fn begin_again(&mut self, texts: &[String]) {
+    /// Replaces the conversation, between two requests: by what was said in this order.
+    pub(crate) fn begin_again(&mut self, messages: &[(&'static str, Vec<String>)]) {
         self.messages.clear();
-        for text in texts {
-            self.add(vec![text_block(text)]);
+        self.waypoints.clear();
+        for run in messages.chunk_by(|(one, _), (other, _)| one == other) {
+            let blocks = run.iter().map(|(_, blocks)| blocks.clone());
+            match run[0].0 {
+                // All blocks of an answer are one message.
+                "assistant" => self.push_answer(blocks.flatten().collect()),
+                _ => blocks.for_each(|blocks| _ = self.add(blocks)),
+            }
         }
     }
 
@@ -180,11 +198,20 @@ impl Turn {
                 effects.extend([Effect::Stop, Effect::Done(Outcome::Unwritable(why))]);
             }
             (Input::GoOn(text), State::Idle) => {
-                self.remarks.push(text);
+                self.remarks.push(Entry::Meta(text));
                 self.ask(&mut effects);
             }
+            (Input::Expansion(text), state) => {
+                // Right behind the command.
+                self.remarks.insert(0, Entry::Expansion(text));
+                self.state = state;
+            }
+            (Input::Printed(text), state) => {
+                self.remarks.insert(0, Entry::Printed(text));
+                self.state = state;
+            }
             (Input::Remark(text), state) => {
-                self.remarks.push(text);
+                self.remarks.push(Entry::Meta(text));
                 // The request was not made yet.
                 if matches!(&state, State::Asking(coming) if coming.is_empty()) {
                     self.remark(&mut effects);
@@ -193,6 +220,9 @@ impl Turn {
             }
             (Input::Halt(why), State::Asking(coming)) if coming.is_empty() => {
                 effects.extend([Effect::Stop, Effect::Done(Outcome::Halted(why))]);
+            }
+            (Input::OverBudget, State::Asking(coming)) if coming.is_empty() => {
+                effects.extend([Effect::Stop, Effect::Done(Outcome::OverBudget)]);
             }
             (Input::Halt(why), state) => {
                 self.halt = Some(why);
@@ -225,23 +255,28 @@ impl Turn {
         for message in &mut self.messages {
             message.blocks.retain(|block| !is_thinking(block));
         }
-        self.messages.retain(|message| !message.blocks.is_empty());
+        self.drop_empty_messages();
     }
 
     fn say(&mut self, prompt: Prompt, effects: &mut Vec<Effect>) {
-        self.add(prompt.blocks.clone());
+        let (message, block) = self.add(prompt.blocks.clone());
+        let (id, text) = (prompt.id.clone(), words(&prompt.blocks));
+        self.waypoints.push(Waypoint { id, text, message, block });
         effects.push(Effect::Record(Entry::Prompt(prompt)));
     }
 
     /// Adds blocks to the user's message. If a text follows a text, clients put a newline between
-    /// them: that is what a resume produces, so it is done here too.
-    fn add(&mut self, blocks: Vec<String>) {
+    /// them: that is what a resume produces, so it is done here too. Returns the message that they
+    /// are in, and the place of the first one there.
+    fn add(&mut self, blocks: Vec<String>) -> (usize, usize) {
         // What the client itself says comes after what the user says.
-        let mut spoken = self.messages.iter_mut().rev().skip_while(|last| last.role == "system");
-        let Some(last) = spoken.next().filter(|last| last.role == "user") else {
+        let spoken = self.messages.iter().rposition(|last| last.role != "system");
+        let Some(at) = spoken.filter(|at| self.messages[*at].role == "user") else {
             self.messages.push(Message { role: "user", blocks });
-            return;
+            return (self.messages.len() - 1, 0);
         };
+        let last = &mut self.messages[at];
+        let place = (at, last.blocks.len());
         if let (Some(before), true) =
             (last.blocks.last().and_then(|block| text_of(block)), is_text(blocks.first()))
         {
@@ -249,13 +284,16 @@ impl Turn {
             last.blocks.push(text_block(&(before + "\n")));
         }
         last.blocks.extend(blocks);
+        place
     }
 
     /// Adds what the client has to say.
     fn remark(&mut self, effects: &mut Vec<Effect>) {
-        for text in std::mem::take(&mut self.remarks) {
-            self.add(vec![text_block(&text)]);
-            effects.push(Effect::Record(Entry::Meta(text)));
+        for entry in std::mem::take(&mut self.remarks) {
+            if let Entry::Meta(text) | Entry::Expansion(text) | Entry::Printed(text) = &entry {
+                self.add(vec![text_block(text)]);
+            }
+            effects.push(Effect::Record(entry));
         }
     }
 

@@ -25,7 +25,8 @@ fn call(id: &str, name: &str) -> String {
 fn in_words(effects: &[Effect]) -> String {
     let word = |effect: &Effect| match effect {
         Effect::Record(Entry::Prompt(_)) => "prompt".to_owned(),
-        Effect::Record(Entry::Meta(_)) => "meta".to_owned(),
+        Effect::Record(Entry::Meta(_) | Entry::Expansion(_)) => "meta".to_owned(),
+        Effect::Record(Entry::Printed(_)) => "printed".to_owned(),
         Effect::Record(Entry::Block(block)) => format!("block{}", block.number),
         Effect::Record(Entry::Result(call, _)) => format!("result:{call}"),
         Effect::Record(Entry::Interrupted(text)) => (*text).to_owned(),
@@ -316,4 +317,15 @@ proptest! {
         }
         prop_assert!(answers.values().all(|count| *count == 1));
     }
+}
+
+#[test]
+fn what_a_shell_command_printed_follows_it() {
+    let mut turn = Turn::new(Vec::new(), Retry::default(), None);
+    turn.step(Input::Printed("<bash-stdout>x</bash-stdout>".to_owned()));
+    let effects = turn.step(Input::Prompt(text("<bash-input>ls</bash-input>")));
+    assert_eq!(in_words(&effects), "prompt printed ask");
+    let sent =
+        [text_block("<bash-input>ls</bash-input>\n"), text_block("<bash-stdout>x</bash-stdout>")];
+    assert_eq!(turn.messages()[0].blocks, sent);
 }

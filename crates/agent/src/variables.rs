@@ -19,25 +19,41 @@ const PATIENCE: Duration = Duration::from_secs(6);
 const USUAL: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
+/// What changes what a shell makes of the text of a command: it was judged without that.
+const MISLEADING: [&str; 4] = ["BASHOPTS", "CDPATH", "GLOBIGNORE", "SHELLOPTS"];
+
+/// The user's shell, their home, and variables that say who they are.
+type UserShell = (PathBuf, PathBuf, Vec<(String, String)>);
+
 /// The `PATH` of the user's own shell, which is asked while other things happen.
 #[derive(Debug, Default)]
 pub(crate) struct UserPath {
+    /// The shell, until it is asked.
+    shell: Mutex<Option<UserShell>>,
     coming: Mutex<Option<Receiver<Option<OsString>>>>,
     known: OnceLock<Option<OsString>>,
 }
 
 impl UserPath {
-    /// Asks this shell. `variables` say who the user is.
-    pub(crate) fn ask(shell: PathBuf, home: PathBuf, variables: Vec<(String, String)>) -> UserPath {
+    /// That of this shell. `variables` say who the user is.
+    pub(crate) fn of(shell: PathBuf, home: PathBuf, variables: Vec<(String, String)>) -> UserPath {
+        UserPath { shell: Mutex::new(Some((shell, home, variables))), ..UserPath::default() }
+    }
+
+    /// Asks the shell, unless that has happened.
+    pub(crate) fn ask(&self) {
+        let mut shell = self.shell.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((shell, home, variables)) = shell.take() else { return };
         let (sender, coming) = channel();
+        *self.coming.lock().unwrap_or_else(PoisonError::into_inner) = Some(coming);
         thread::spawn(move || {
             // Nobody may want it any more.
             let _ = sender.send(sandbox::user_path(&shell, &home, &variables));
         });
-        UserPath { coming: Mutex::new(Some(coming)), known: OnceLock::new() }
     }
 
     fn get(&self) -> Option<&OsStr> {
+        self.ask();
         let known = self.known.get_or_init(|| {
             let coming = self.coming.lock().unwrap_or_else(PoisonError::into_inner).take();
             coming.and_then(|coming| coming.recv_timeout(PATIENCE).ok().flatten())
@@ -64,6 +80,9 @@ pub(crate) fn of_command(
     }
     all.extend(set);
     for name in secret::NAMES.into_iter().chain([secret::HANDOVER]) {
+        all.remove(OsStr::new(name));
+    }
+    for name in MISLEADING {
         all.remove(OsStr::new(name));
     }
     for name in removed {

@@ -222,7 +222,8 @@ fn prompts_are_blocked_and_texts_of_hooks_reach_the_model_and_a_resume() {
     let has = |text: &str| fs::read_to_string(&done.file).unwrap().contains(text);
     assert!(has("hook_progress") && has("SessionStart:startup"));
     assert!(has("UserPromptSubmit hook success: it is Monday") && has("Stop hook feedback:"));
-    assert!(has("SessionStart:startup hook success: begun"));
+    let events: Vec<&Event> = done.events.iter().map(|(_, event)| event).collect();
+    assert!(has("SessionStart:startup hook success: begun"), "{events:#?}");
     // A resume reads back what was sent.
     let again = agent::resume::open(&done.file, None).unwrap().unwrap();
     let sent: Vec<String> =
@@ -360,4 +361,166 @@ fn a_long_conversation_is_summarised_in_the_middle_of_a_turn_and_without_a_model
         );
         assert_eq!(notices, fails);
     }
+}
+
+fn put(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// The texts that a resume would send.
+fn sent_again(done: &Done) -> Vec<String> {
+    let again = agent::resume::open(&done.file, None).unwrap().unwrap();
+    again.messages.iter().flat_map(|message| message.blocks.clone()).collect()
+}
+
+#[test]
+fn a_command_is_recorded_with_what_it_stands_for() {
+    let lab = Lab::new(&json!({}));
+    put(&lab.path("home/commands/hi.md"), "---\ndescription: Greets\n---\nSay hi to $ARGUMENTS.\n");
+    put(&lab.path("home/commands/more/all.md"), "It says !`echo from $0`, see @a.txt");
+    let script = json!({"replies": [says("Hi, Ann."), says("Fine.")]});
+    let done = lab.run(&script, Origin::New, &["/hi Ann", "/more:all x"]);
+    assert_eq!(done.outcomes().len(), 2, "{:?}", done.outcomes());
+    let records = done.records();
+    let users: Vec<&Value> = records.iter().filter(|record| record["type"] == "user").collect();
+    // As in the recording of 2.1.45: `m_memory`.
+    let typed = "<command-message>hi</command-message>\n<command-name>/hi</command-name>\n<command-args>Ann</command-args>";
+    assert_eq!(users[0]["message"]["content"], typed);
+    assert!(users[0]["permissionMode"].is_null() && users[0]["isMeta"].is_null());
+    assert_eq!(users[1]["isMeta"], true);
+    let body = json!([{"type": "text", "text": "Say hi to Ann.\n"}]);
+    assert_eq!(users[1]["message"]["content"], body);
+    assert_eq!(users[1]["parentUuid"], users[0]["uuid"]);
+    // What is mentioned comes before the command, what commands print stands in its text.
+    let blocks = users[2]["message"]["content"].as_array().unwrap();
+    assert!(blocks[1]["text"].as_str().unwrap().contains("alpha"), "{blocks:?}");
+    assert!(blocks[2]["text"].as_str().unwrap().starts_with("<command-message>more:all<"));
+    let text = users[3]["message"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text, "It says from x, see @a.txt");
+    assert!(sent_again(&done).iter().any(|block| block.contains("It says from x")));
+}
+
+#[test]
+fn a_command_whose_shell_command_is_not_permitted_sends_nothing() {
+    let lab = Lab::new(&json!({"permissions": {"deny": ["Bash(rm:*)"]}}));
+    put(
+        &lab.path("home/commands/wipe.md"),
+        "---\nallowed-tools: Bash(rm:*)\n---\nGone: !`rm a.txt`",
+    );
+    let done = lab.run(&json!({"replies": [says("Never.")]}), Origin::New, &["/wipe"]);
+    let outcomes = done.outcomes();
+    assert!(
+        matches!(&outcomes[0].0, Outcome::Blocked(why) if why.contains("not permitted")),
+        "{outcomes:?}"
+    );
+    assert!(lab.path("project/a.txt").exists());
+}
+
+#[test]
+fn commands_and_skills_of_an_untrusted_folder_are_texts() {
+    let lab = Lab::new(&json!({}));
+    put(&lab.path("project/.claude/commands/evil.md"), "Do !`touch made`");
+    put(&lab.path("project/.claude/skills/evil/SKILL.md"), "---\ndescription: x\n---\nDo it.");
+    let script = json!({"replies": [calls("Skill", &json!({"skill": "evil"})), says("Fine.")]});
+    let done = lab.run(&script, Origin::New, &["/evil"]);
+    assert!(!lab.path("project/made").exists());
+    assert!(done.records().iter().any(|record| record["message"]["content"] == "/evil"));
+    assert!(done.results()[0].1.contains("No such tool available"), "{:?}", done.results());
+}
+
+#[test]
+fn files_and_folders_that_a_prompt_mentions_are_sent_and_recorded() {
+    let lab = Lab::new(&json!({"permissions": {"deny": ["Read(secret.txt)"]}}));
+    put(&lab.path("project/sub/b.txt"), "one\ntwo\nthree\n");
+    put(&lab.path("project/secret.txt"), "hidden words\n");
+    put(&lab.path("outside.txt"), "elsewhere\n");
+    let outside = lab.path("outside.txt");
+    let prompt = format!(
+        "Compare @a.txt, @sub/b.txt#L2-2 and @sub; not @missing @secret.txt @{}",
+        outside.display()
+    );
+    let done = lab.run(&json!({"replies": [says("Done.")]}), Origin::New, &[&prompt]);
+    let all = sent_again(&done).join("\n");
+    for text in ["alpha", "two", "Called the Read tool", "Called the Bash tool", "b.txt", &prompt] {
+        assert!(all.contains(text), "{text}: {all}");
+    }
+    for text in ["three", "hidden words", "elsewhere"] {
+        assert!(!all.contains(text), "{text}: {all}");
+    }
+}
+
+#[test]
+fn a_skill_is_loaded_when_the_model_wants_it() {
+    let lab = Lab::new(&json!({}));
+    put(
+        &lab.path("home/skills/tidy/SKILL.md"),
+        "---\ndescription: Tidies up\n---\nPut $ARGUMENTS into boxes.",
+    );
+    let input = json!({"skill": "tidy", "args": "books"});
+    let script = json!({"replies": [calls("Skill", &input), says("Done."), says("Again.")]});
+    let done = lab.run(&script, Origin::New, &["Go.", "/tidy pens"]);
+    let results = done.results();
+    assert!(results[0].1.contains("Put books into boxes."), "{results:?}");
+    assert!(results[0].1.contains("Base directory for this skill: "), "{results:?}");
+    assert!(sent_again(&done).iter().any(|block| block.contains("Put pens into boxes.")));
+}
+
+#[test]
+fn an_expansion_can_be_refused_by_a_hook() {
+    let lab = Lab::new(&hooks("UserPromptExpansion", "hi", &["cat > seen.json; exit 2"]));
+    put(&lab.path("home/commands/hi.md"), "Hi !`touch made`");
+    let done = lab.run(&json!({"replies": [says("Never.")]}), Origin::New, &["/hi you"]);
+    assert!(matches!(&done.outcomes()[0].0, Outcome::Blocked(_)), "{:?}", done.outcomes());
+    assert!(!lab.path("project/made").exists());
+    let seen = fs::read_to_string(lab.path("project/seen.json")).unwrap();
+    let seen: Value = serde_json::from_str(&seen).unwrap();
+    assert_eq!((&seen["command_name"], &seen["command_args"]), (&json!("hi"), &json!("you")));
+}
+
+#[test]
+fn a_cleared_conversation_begins_anew_and_a_resume_follows_it() {
+    let lab = Lab::new(&json!({}));
+    let script = json!({"replies": [says("One."), says("Two.")]});
+    let done = lab.run(&script, Origin::New, &["First.", "/context", "/clear", "Second."]);
+    let outcomes = done.outcomes();
+    assert!(
+        matches!(&outcomes[1].0, Outcome::Blocked(text) if text.contains("Tokens of the last")),
+        "{outcomes:?}"
+    );
+    assert_eq!(outcomes[3].1, "Two.");
+    let again = sent_again(&done).join("\n");
+    assert!(again.contains("Second.") && !again.contains("First."), "{again}");
+    let records = done.records();
+    assert!(records.iter().any(|record| record["message"]["content"] == "First."));
+}
+
+/// Every block that was sent before is sent after, or quoted, or in the receipt of the event; and
+/// the command finds the same.
+#[test]
+fn the_event_has_the_receipt_that_the_command_prints() {
+    let lab = Lab::new(&json!({}));
+    let script = json!({
+        "replies": [calls("Bash", &json!({"command": "echo 4711 lines"})), says("There are 4711."), says("After.")],
+        "rules": [{"match": {"last_user_contains": "is about to be replaced by a summary"},
+            "replies": [says("<summary>They counted.</summary>")], "loop": true}],
+    });
+    let done = lab.run(&script, Origin::New, &["Count the lines, please.", "/compact"]);
+    let receipt = done.events.iter().find_map(|(_, event)| match event {
+        Event::Compacted(done) => Some(done.receipt.clone()),
+        _ => None,
+    });
+    let receipt = receipt.unwrap();
+    let rules = transcript::client::history::Rules::newest();
+    let found = transcript::client::compaction::Compaction::find(&done.file, rules, None).unwrap();
+    assert_eq!(receipt, found.receipt);
+    let kinds: Vec<_> = receipt.lost.iter().map(|block| (block.turn, block.kind.name())).collect();
+    assert_eq!(kinds, [(1, "call"), (1, "result")]);
+    let texts = |list: &[transcript::client::compaction::MissedText]| -> Vec<String> {
+        list.iter().map(|one| one.text.clone()).collect()
+    };
+    assert_eq!(texts(&receipt.missed.commands), ["echo 4711 lines"]);
+    // The last answer is kept, and has the number.
+    assert_eq!(texts(&receipt.missed.numbers), [] as [String; 0]);
+    assert_eq!(texts(&receipt.missed.prompts), [] as [String; 0]);
 }

@@ -7,10 +7,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "lake")]
 use crate::command::lake;
 use crate::command::{
-    cat, changes, chat, check, clone, completions, compress, context, diff, drift, drop, edit,
-    export, files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv,
-    pack, pick, price, redact, rename, repair, resume, rewind, rm, search, secrets, ship, show,
-    split, sql, strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
+    cat, changes, chat, check, clone, compaction, completions, compress, context, diff, drift,
+    drop, edit, export, files, follow, fork, history, home, hook, index, inventory, keep, ls, man,
+    merge, mv, pack, pick, price, redact, rename, repair, resume, rewind, rm, search, secrets,
+    ship, show, split, sql, strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -65,6 +65,7 @@ pub(crate) enum Command {
     Strip(strip::StripArgs),
     Compress(compress::CompressArgs),
     Uncompress(uncompress::UncompressArgs),
+    Compaction(compaction::CompactionArgs),
     Redact(redact::RedactArgs),
     Secrets(secrets::SecretsArgs),
     Clone(clone::CloneArgs),
@@ -132,6 +133,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Price(args)) => price::price(world, &args),
         Some(Command::Compress(args)) => compress::compress(world, &args),
         Some(Command::Uncompress(args)) => uncompress::uncompress(world, &args),
+        Some(Command::Compaction(args)) => compaction::compaction(world, &args),
         Some(Command::Clone(args)) => clone::clone(world, &args),
         Some(Command::Fork(args)) => fork::fork(world, &args),
         Some(Command::Drop(args)) => drop::drop(world, &args),

@@ -13,6 +13,7 @@ use transcript::format::time::Time;
 
 use crate::failure::Failure;
 use crate::moment::moment;
+use crate::outside::outside_of_homes;
 use crate::text::one_line;
 use crate::threads::Threads;
 use crate::world::World;
@@ -34,16 +35,7 @@ impl CatalogArgs {
     pub(crate) fn path(&self, world: &World) -> Result<PathBuf, Failure> {
         let path = self.catalog.clone().map_or_else(|| world.catalog_file(), Ok)?;
         let path = std::path::absolute(&path).unwrap_or(path);
-        // What is there of the path shows where it leads.
-        let real = |path: &Path| path.ancestors().find_map(|folder| folder.canonicalize().ok());
-        let is_in = |home: &PathBuf| {
-            path.starts_with(home)
-                || matches!((real(&path), home.canonicalize()), (Some(path), Ok(home)) if path.starts_with(&home))
-        };
-        if world.known_homes()?.iter().any(is_in) {
-            let message = format!("`{}` is in a Claude home", path.display());
-            return Err(Failure::usage(message, Some("the catalog can be in any other folder")));
-        }
+        outside_of_homes(world, &path, "the catalog can be in any other folder")?;
         Ok(path)
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod changes;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod clone;
+pub(crate) mod compaction;
 pub(crate) mod completions;
 pub(crate) mod compress;
 pub(crate) mod context;

@@ -51,13 +51,13 @@ pub(crate) struct LakeConfig {
     /// The user's team.
     pub(crate) team: Option<String>,
     /// How much is pushed: `full`, `meta` or `none`.
-    pub(crate) content: Option<LakeContent>,
+    pub(crate) content: Option<ContentLevel>,
 }
 
-/// How much is pushed to a lake.
+// How much is sent. No doc comments: they would be part of the help.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum LakeContent {
+pub(crate) enum ContentLevel {
     Full,
     Meta,
     None,

@@ -225,6 +225,14 @@ impl Failure {
         Failure { message, ..Failure::from(source) }
     }
 
+    /// Names the file, if its output could not be written.
+    pub(crate) fn while_writing(self, path: &Path) -> Self {
+        match (self.kind, self.source) {
+            (Kind::Output, Some(source)) => Failure::unwritable(path, source),
+            (_, source) => Failure { source, ..self },
+        }
+    }
+
     /// Whether there is nothing to report except the exit code.
     pub(crate) fn is_verdict(&self) -> bool {
         self.message.is_empty()

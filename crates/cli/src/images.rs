@@ -1,20 +1,49 @@
-//! Images of the folders that agents work in: the store, what stopped runs left, and which turn a
-//! moment belongs to.
+//! Images of the folders that agents work in: the store, what stopped runs left, which turn a
+//! moment belongs to, and how a change of a file is printed.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
+use snapshot::diff::Shown;
+use snapshot::moment::prompts;
 use snapshot::restore::{Journal, SettledHow};
 use snapshot::store::no_hook;
-use snapshot::{About, Event, Limits, Log, Moment, Recorder, Store, Vault};
+use snapshot::tree::Why;
+use snapshot::{About, Event, Limits, Log, Moment, Recorder, Store, Vault, upkeep};
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
 use transcript::conversation::turn::Turn;
 use workshop::store::{self, Changed, Real};
+use workshop::{Done, Outcome};
 
 use crate::failure::Failure;
-use crate::text::count;
+use crate::text::{count, printable};
 use crate::world::World;
+
+/// Prints what changed in a file.
+pub(crate) fn print(world: &mut World, path: &Path, shown: &Shown) -> Result<(), Failure> {
+    let path = printable(&path.display().to_string());
+    let lines = match (shown.added, shown.removed) {
+        (0, 0) => String::new(),
+        (added, removed) => format!(" (+{added} -{removed})"),
+    };
+    writeln!(world.out, "  {} {path}{lines}", shown.kind.word())?;
+    for line in shown.note.iter().map(String::as_str).chain(shown.hunks.lines()) {
+        writeln!(world.out, "    {}", printable(line))?;
+    }
+    Ok(())
+}
+
+/// Refuses a turn that the session does not have.
+pub(crate) fn is_turn(turn: usize, turns: usize) -> Result<(), Failure> {
+    if turn == 0 || turn > turns {
+        let message = format!("there is no turn {turn}: the session has {turns}");
+        return Err(Failure::not_found(message, "`quipu turns` lists the turns"));
+    }
+    Ok(())
+}
 
 /// The store with its parts.
 #[derive(Debug)]
@@ -28,6 +57,12 @@ impl Kept {
     pub(crate) fn journal(&self) -> Journal<'_> {
         Journal::new(&self.store, &self.vault, self.limits)
     }
+
+    /// A lock for as long as what is stored is used.
+    pub(crate) fn share(&self) -> Result<File, Failure> {
+        let shared = self.store.share();
+        shared.map_err(|error| Failure::unwritable(self.store.folder(), error))
+    }
 }
 
 /// Opens the store, and completes or takes back what a stopped run left.
@@ -40,17 +75,21 @@ pub(crate) fn open(world: &mut World) -> Result<Kept, Failure> {
     let settled = kept.journal().settle();
     let settled = settled.map_err(|error| Failure::usage(error.to_string(), None))?;
     for one in settled {
-        let what = match one.how {
-            SettledHow::Dropped => "had not begun: nothing was changed",
-            SettledHow::Completed => "was completed now",
-            SettledHow::TakenBack => "was being taken back: that was completed now",
+        let what = match &one.how {
+            SettledHow::Dropped => "had not begun: nothing was changed".to_owned(),
+            SettledHow::Completed => "was completed now".to_owned(),
+            SettledHow::TakenBack => "is taken back now".to_owned(),
+            SettledHow::Stuck(why) => {
+                format!("is half done, and can be neither completed nor taken back now: {why}")
+            }
         };
         let short: String = one.rewind.session.chars().take(8).collect();
         world.out.note(&format!("a rewind of {short} that was stopped {what}"))?;
         for path in one.skipped {
             world.out.note(&format!("`{}` was changed since, and left alone", path.display()))?;
         }
-        if let Some(made) = one.rewind.made.filter(|_| one.how != SettledHow::Completed) {
+        let is_undone = matches!(one.how, SettledHow::Dropped | SettledHow::TakenBack);
+        if let Some(made) = one.rewind.made.filter(|_| is_undone) {
             remove_session(world, &made)?;
         }
     }
@@ -62,6 +101,17 @@ pub(crate) fn open_if_there(world: &mut World) -> Result<Option<Kept>, Failure> 
     match world.snapshots_folder() {
         Ok(folder) if folder.join("rewinds").is_dir() => open(world).map(Some),
         _ => Ok(None),
+    }
+}
+
+/// Completes or takes back what a stopped rewind left, before a session begins. If that is not
+/// possible, it is said, and the next `quipu rewind` says it again.
+pub(crate) fn settle(world: &mut World) -> Result<(), Failure> {
+    match open_if_there(world) {
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            Ok(world.out.note(&format!("a rewind that was stopped is not completed: {failure}"))?)
+        }
     }
 }
 
@@ -96,6 +146,25 @@ pub(crate) fn remove_session(world: &mut World, made: &str) -> Result<(), Failur
     if undone.is_err() {
         let text = format!("the session {made} has changed since, and stays");
         world.out.note(&text)?;
+    } else if let Ok(folder) = world.snapshots_folder() {
+        // If its images stay, they go when they are old.
+        let _ = upkeep::disinherit(&folder, made, &no_hook());
+    }
+    Ok(())
+}
+
+/// Gives a session that was made from another one the images of that one.
+pub(crate) fn inherit(world: &mut World, from: &Session, outcome: &Outcome) -> Result<(), Failure> {
+    let (Some(to), Some(copies)) = (&outcome.session, &outcome.copies) else { return Ok(()) };
+    if !matches!(outcome.done, Done::Written { .. }) {
+        return Ok(());
+    }
+    let Ok(folder) = world.snapshots_folder() else { return Ok(()) };
+    let ids = (from.id.as_str(), to.as_str());
+    let given = upkeep::inherit(&folder, ids, |id| copies.record(id), &no_hook());
+    if let Err(error) = given {
+        let text = format!("the new session has no images of earlier turns: {error}");
+        world.out.note(&text)?;
     }
     Ok(())
 }
@@ -103,7 +172,9 @@ pub(crate) fn remove_session(world: &mut World, made: &str) -> Result<(), Failur
 /// Deletes the images of a session that is deleted for good.
 pub(crate) fn forget(world: &mut World, session: &Session) -> Result<(), Failure> {
     let Ok(folder) = world.snapshots_folder() else { return Ok(()) };
-    if let Err(error) = snapshot::upkeep::forget(&folder, session.id.as_str(), no_hook()) {
+    // A rewind that was stopped is completed before its plan is gone.
+    open_if_there(world)?;
+    if let Err(error) = upkeep::forget(&folder, session.id.as_str(), no_hook()) {
         world.out.note(&format!("its images are still in `{}`: {error}", folder.display()))?;
     }
     Ok(())
@@ -113,8 +184,8 @@ pub(crate) fn forget(world: &mut World, session: &Session) -> Result<(), Failure
 pub(crate) fn tidy(world: &mut World) -> Result<(), Failure> {
     let Ok(folder) = world.snapshots_folder() else { return Ok(()) };
     let (bounds, now) = (world.snapshots.bounds(), world.clock());
-    if snapshot::upkeep::is_due(&folder, bounds, now)
-        && let Err(error) = snapshot::upkeep::tidy(&folder, bounds, None, now, no_hook())
+    if upkeep::is_due(&folder, bounds, now)
+        && let Err(error) = upkeep::tidy(&folder, bounds, None, now, no_hook())
     {
         world.out.note(&format!("`{}` was not tidied up: {error}", folder.display()))?;
     }
@@ -153,20 +224,41 @@ pub(crate) fn cut(
     turn: usize,
     begin: Option<i64>,
 ) -> Option<usize> {
-    let is_later = |moment: &Moment| {
-        let known = moment.about.prompt.as_ref().and_then(|prompt| numbers.get(prompt));
-        match known {
+    let is_later = |(moment, prompt): (&Moment, Option<&str>)| {
+        match prompt.and_then(|prompt| numbers.get(prompt)) {
             Some(number) => *number >= turn,
             // A prompt of an abandoned branch: what counts is when it was.
             None => begin.is_some_and(|begin| moment.time >= begin),
         }
     };
-    moments.iter().position(is_later)
+    moments.iter().zip(prompts(moments)).position(is_later)
+}
+
+/// How many of the paths that are not covered are printed.
+const MOST_LISTED: usize = 10;
+
+/// Says what is not covered: how much, and where.
+pub(crate) fn tell_outside(world: &mut World, outside: &[(PathBuf, Why)]) -> Result<(), Failure> {
+    if outside.is_empty() {
+        return Ok(());
+    }
+    world.out.note(&format!("not covered: {}", outside_words(outside)))?;
+    for line in outside_lines(outside).take(MOST_LISTED) {
+        world.out.note(&format!("  {line}"))?;
+    }
+    if outside.len() > MOST_LISTED {
+        world.out.note(&format!("  and {} more", outside.len() - MOST_LISTED))?;
+    }
+    Ok(())
+}
+
+/// What is not covered, path by path, with the reasons.
+pub(crate) fn outside_lines(outside: &[(PathBuf, Why)]) -> impl Iterator<Item = String> {
+    outside.iter().map(|(path, why)| format!("{}: {}", path.display(), why.words()))
 }
 
 /// Words for what is not covered.
-pub(crate) fn left_out_words(outside: &[(PathBuf, snapshot::tree::Why)]) -> String {
-    use snapshot::tree::Why;
+fn outside_words(outside: &[(PathBuf, Why)]) -> String {
     let number = |why: Why| outside.iter().filter(|(_, one)| *one == why).count() as u64;
     let parts = [
         (number(Why::Ignored), "folder that git ignores", "folders that git ignores"),

@@ -22,6 +22,7 @@ mod jobs;
 mod markup;
 mod moment;
 mod out;
+mod outside;
 mod page;
 mod pager;
 mod pick;
@@ -162,6 +163,9 @@ fn is_hook(args: &[OsString]) -> bool {
 fn hook_failed(args: &[OsString]) -> ExitCode {
     ExitCode::from(u8::from(args.iter().any(|arg| arg == "--strict")))
 }
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // The sandbox of a command: the program starts itself in it.

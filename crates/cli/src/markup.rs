@@ -6,15 +6,15 @@
 
 use std::io;
 
-use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{Alignment, Event, Options, Parser, Tag, TagEnd};
+use ratatui::style::{Color, Modifier, Style};
 
 use crate::out::{BOLD, DIM};
-use crate::page::{Lead, Page, Span, width, wrap};
+use crate::page::{Lead, Page, Span, styled, unstyled, width, wrap};
 use crate::text::shown;
 
-const CODE: Style = AnsiColor::Cyan.on_default();
-const LINK: Style = Style::new().underline();
+const CODE: Style = Style::new().fg(Color::Cyan);
+const LINK: Style = Style::new().add_modifier(Modifier::UNDERLINED);
 
 /// How deep quotes and lists are indented.
 const DEEPEST: usize = 12;
@@ -109,7 +109,7 @@ impl Writer<'_, '_> {
             }
             Tag::BlockQuote(_) => {
                 self.gap()?;
-                self.deeper(&Lead::all(Span::new(DIM, "│ ")));
+                self.deeper(&Lead::all(styled(DIM, "│ ")));
                 self.started = false;
             }
             Tag::CodeBlock(_) => {
@@ -133,18 +133,18 @@ impl Writer<'_, '_> {
                     }
                     _ => "• ".to_owned(),
                 };
-                self.deeper(&Lead::hanging(Span::plain(mark)));
+                self.deeper(&Lead::hanging(unstyled(mark)));
                 self.started = false;
             }
-            Tag::Emphasis => self.push(Style::italic),
-            Tag::Strong => self.push(Style::bold),
+            Tag::Emphasis => self.push(Modifier::ITALIC),
+            Tag::Strong => self.push(Modifier::BOLD),
             Tag::Strikethrough => {
-                self.push(Style::strikethrough);
+                self.push(Modifier::CROSSED_OUT);
                 self.text("~~");
             }
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
                 self.links.push((dest_url.into_string(), String::new()));
-                self.push(|_| LINK);
+                self.styles.push(LINK);
             }
             Tag::Table(alignments) => {
                 self.gap()?;
@@ -180,7 +180,7 @@ impl Writer<'_, '_> {
                 let lead = self.lead().inside().then(&Lead::spaces(2));
                 let code = self.code.take().unwrap_or_default();
                 for line in code.lines() {
-                    self.page.code(&lead, &Span::new(CODE, shown(line)))?;
+                    self.page.code(&lead, &styled(CODE, shown(line)))?;
                 }
                 self.started = true;
             }
@@ -223,9 +223,9 @@ impl Writer<'_, '_> {
         self.leads.push(if self.leads.len() < DEEPEST { lead.then(inner) } else { lead });
     }
 
-    fn push(&mut self, change: impl FnOnce(Style) -> Style) {
+    fn push(&mut self, modifier: Modifier) {
         let style = self.styles.last().copied().unwrap_or_default();
-        self.styles.push(change(style));
+        self.styles.push(style.add_modifier(modifier));
     }
 
     fn text(&mut self, text: &str) {
@@ -237,7 +237,7 @@ impl Writer<'_, '_> {
         for (_, words) in &mut self.links {
             words.push_str(text);
         }
-        self.spans.push(Span::new(style, shown(text)));
+        self.spans.push(styled(style, shown(text)));
     }
 
     /// A blank line between blocks, except inside lists.
@@ -297,9 +297,9 @@ impl Writer<'_, '_> {
                 let mut line = lead.rest.clone();
                 for (column, wide) in widths.iter().enumerate() {
                     let text = cells[column].get(at).cloned().unwrap_or_default();
-                    let pad = Span::plain(" ".repeat(wide.saturating_sub(width(&text))));
+                    let pad = unstyled(" ".repeat(wide.saturating_sub(width(&text))));
                     if column > 0 {
-                        line.push(Span::new(DIM, " │ "));
+                        line.push(styled(DIM, " │ "));
                     }
                     if alignments.get(column) == Some(&Alignment::Right) {
                         line.push(pad);
@@ -313,7 +313,7 @@ impl Writer<'_, '_> {
             }
             if number == 0 {
                 let rule: Vec<String> = widths.iter().map(|wide| "─".repeat(*wide)).collect();
-                let rule = Span::new(DIM, rule.join("─┼─"));
+                let rule = styled(DIM, rule.join("─┼─"));
                 self.page.line(&[lead.rest.as_slice(), &[rule]].concat())?;
             }
         }

@@ -6,7 +6,8 @@
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
-use anstyle::Style;
+use ::console::text::Style;
+pub(crate) use ::console::text::look::{BAD, BOLD, DIM, GOOD, WARN};
 
 use crate::global::Color;
 use crate::pager::{Choice, Pager};
@@ -119,7 +120,7 @@ impl Out {
 
     /// The text in that style, if colours are on.
     pub(crate) fn style(&self, style: Style, text: &str) -> String {
-        if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.color { ::console::text::styled(style, text) } else { text.to_owned() }
     }
 
     /// Writes one JSON value as a line.
@@ -323,9 +324,3 @@ impl Write for Out {
         self.stdout.flush()
     }
 }
-
-pub(crate) const BOLD: Style = Style::new().bold();
-pub(crate) const DIM: Style = Style::new().dimmed();
-pub(crate) const WARN: Style = anstyle::AnsiColor::Yellow.on_default();
-pub(crate) const GOOD: Style = anstyle::AnsiColor::Green.on_default();
-pub(crate) const BAD: Style = anstyle::AnsiColor::Red.on_default();

@@ -7,33 +7,29 @@
 
 use std::io::{self, Write};
 
-use anstyle::Style;
+use ratatui::style::Style;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use crate::out::{DIM, Out};
 use crate::text::columns;
 
-/// A piece of text in one style.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) text: String,
-    pub(crate) style: Style,
+/// A piece of text in one style: ratatui's, as on a screen.
+pub(crate) type Span = ratatui::text::Span<'static>;
+
+/// A text in a style.
+pub(crate) fn styled(style: Style, text: impl Into<String>) -> Span {
+    Span::styled(text.into(), style)
 }
 
-impl Span {
-    pub(crate) fn new(style: Style, text: impl Into<String>) -> Self {
-        Span { text: text.into(), style }
-    }
+/// A text in the usual style.
+pub(crate) fn unstyled(text: impl Into<String>) -> Span {
+    Span::raw(text.into())
+}
 
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
-        Span::new(Style::new(), text)
-    }
-
-    /// The label of a line, in a column of labels.
-    pub(crate) fn named(name: &str) -> Self {
-        Span::new(DIM, format!("  {name:<9}"))
-    }
+/// The label of a line, in a column of labels.
+pub(crate) fn label(name: &str) -> Span {
+    styled(DIM, format!("  {name:<9}"))
 }
 
 /// The text before the first line of a paragraph, and before the others.
@@ -51,12 +47,12 @@ impl Lead {
 
     /// Spaces before all lines.
     pub(crate) fn spaces(count: usize) -> Self {
-        Lead::all(Span::plain(" ".repeat(count)))
+        Lead::all(unstyled(" ".repeat(count)))
     }
 
     /// A text before the first line, and as many spaces before the others.
     pub(crate) fn hanging(span: Span) -> Self {
-        let rest = vec![Span::plain(" ".repeat(span.text.width()))];
+        let rest = vec![unstyled(" ".repeat(span.content.width()))];
         Lead { first: vec![span], rest }
     }
 
@@ -102,7 +98,7 @@ impl<'a> Page<'a> {
         let all: Vec<&Span> = self.margin.rest.iter().chain(spans).collect();
         let mut text = String::new();
         for run in all.chunk_by(|one, other| one.style == other.style) {
-            let words: String = run.iter().map(|span| span.text.as_str()).collect();
+            let words: String = run.iter().map(|span| span.content.as_ref()).collect();
             text.push_str(&self.out.style(run[0].style, &words));
         }
         let text = if self.out.has_color() { text } else { text.trim_end().to_owned() };
@@ -120,10 +116,10 @@ impl<'a> Page<'a> {
 
     /// Writes a line that is broken where it is full, not between words: code, diffs, output.
     pub(crate) fn code(&mut self, lead: &Lead, span: &Span) -> io::Result<()> {
-        let lines = chop(&span.text, 0, self.room(lead));
+        let lines = chop(&span.content, 0, self.room(lead));
         for (number, line) in lines.into_iter().enumerate() {
             let before = if number == 0 { &lead.first } else { &lead.rest };
-            self.line(&[before.as_slice(), &[Span::new(span.style, line)]].concat())?;
+            self.line(&[before.as_slice(), &[styled(span.style, line)]].concat())?;
         }
         Ok(())
     }
@@ -134,7 +130,7 @@ impl<'a> Page<'a> {
 }
 
 pub(crate) fn width(spans: &[Span]) -> usize {
-    spans.iter().map(|span| columns(&span.text)).sum()
+    spans.iter().map(|span| columns(&span.content)).sum()
 }
 
 /// Wraps words into lines of that width.
@@ -156,14 +152,14 @@ pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
             gap.clear();
         }
         for span in gap.drain(..).chain(word.drain(..)) {
-            for (number, piece) in chop(&span.text, used, room).into_iter().enumerate() {
+            for (number, piece) in chop(&span.content, used, room).into_iter().enumerate() {
                 if number > 0 {
                     lines.push(Vec::new());
                     used = 0;
                 }
                 used += columns(&piece);
                 if let Some(line) = lines.last_mut() {
-                    line.push(Span::new(span.style, piece));
+                    line.push(styled(span.style, piece));
                 }
             }
         }
@@ -171,13 +167,13 @@ pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
     // The cluster before; a word may continue in another style.
     let mut before = "";
     for span in spans {
-        for piece in span.text.split_inclusive(' ') {
+        for piece in span.content.split_inclusive(' ') {
             let letters = piece.trim_end_matches(' ');
             let mut start = 0;
             for (at, cluster) in clusters(letters) {
                 if can_part(before, cluster) {
                     if start < at {
-                        word.push(Span::new(span.style, &letters[start..at]));
+                        word.push(styled(span.style, &letters[start..at]));
                     }
                     place(&mut gap, &mut word);
                     start = at;
@@ -185,11 +181,11 @@ pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
                 before = cluster;
             }
             if start < letters.len() {
-                word.push(Span::new(span.style, &letters[start..]));
+                word.push(styled(span.style, &letters[start..]));
             }
             if letters.len() < piece.len() {
                 place(&mut gap, &mut word);
-                gap.push(Span::new(span.style, &piece[letters.len()..]));
+                gap.push(styled(span.style, &piece[letters.len()..]));
                 before = "";
             }
         }

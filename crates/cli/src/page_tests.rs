@@ -1,8 +1,10 @@
+use ratatui::style::Modifier;
+
 use super::*;
 
 fn wrapped(text: &str, room: usize) -> Vec<String> {
-    let lines = wrap(&[Span::plain(text)], room);
-    lines.iter().map(|line| line.iter().map(|span| span.text.as_str()).collect()).collect()
+    let lines = wrap(&[unstyled(text)], room);
+    lines.iter().map(|line| line.iter().map(|span| span.content.as_ref()).collect()).collect()
 }
 
 #[test]
@@ -37,17 +39,17 @@ fn text_without_spaces_is_wrapped_between_wide_characters() {
     assert_eq!(wrapped("日本(x)", 5), ["日本", "(x)"]);
     // Nothing but punctuation still fits.
     assert_eq!(wrapped("。。。。", 4), ["。。", "。。"]);
-    let bold = Style::new().bold();
-    let lines = wrap(&[Span::plain("日本"), Span::new(bold, "語、"), Span::plain("x")], 6);
-    assert_eq!(lines[0], [Span::plain("日"), Span::plain("本")]);
-    assert_eq!(lines[1], [Span::new(bold, "語、"), Span::plain("x")]);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let lines = wrap(&[unstyled("日本"), styled(bold, "語、"), unstyled("x")], 6);
+    assert_eq!(lines[0], [unstyled("日"), unstyled("本")]);
+    assert_eq!(lines[1], [styled(bold, "語、"), unstyled("x")]);
 }
 
 #[test]
 fn styles_do_not_part_words() {
-    let bold = Style::new().bold();
-    let lines = wrap(&[Span::plain("a b"), Span::new(bold, "cd ef")], 4);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let lines = wrap(&[unstyled("a b"), styled(bold, "cd ef")], 4);
     assert_eq!(lines.len(), 3);
     assert_eq!(width(&lines[0]), 1);
-    assert_eq!(lines[1], [Span::plain("b"), Span::new(bold, "cd")]);
+    assert_eq!(lines[1], [unstyled("b"), styled(bold, "cd")]);
 }

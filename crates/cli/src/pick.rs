@@ -102,6 +102,7 @@ pub(crate) fn pick(world: &mut World, wish: &PickWish<'_>) -> Result<Picked, Fai
                     Effect::Nothing
                 }
                 Input::Ended(signal) => return Err(Failure::ended(128 + signal)),
+                Input::Closed => return Err(Failure::ended(LEFT)),
                 Input::Woken | Input::Continued => Effect::Nothing,
             };
             match effect {

@@ -10,6 +10,7 @@ use export::id::Ids;
 use export::profile::{Content, Profile, Telling};
 use export::receiver::{Overrides, Receiver, ResolveError, Settings, TakenOver, Trust};
 
+use crate::config::ContentLevel;
 use crate::failure::Failure;
 use crate::text::{bytes, count};
 use crate::world::World;
@@ -51,13 +52,6 @@ pub(crate) struct ReceiverArgs {
 }
 
 // No doc comments: they would be part of the help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ContentLevel {
-    Full,
-    Meta,
-    None,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ProfileName {
     Lean,

@@ -6,10 +6,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
-use transcript::format::secret::{Custom, Redactor};
+use transcript::conversation::place::Session;
+use transcript::format::secret::{Cover, Custom, Redactor};
+use workshop::Unreadable;
 
 use crate::failure::Failure;
 use crate::text::printable;
@@ -207,6 +210,13 @@ fn compiled(config: &RedactConfig) -> Result<Vec<Box<dyn Custom>>, Failure> {
         rules.push(Box::new(Pattern { name: name.clone(), regex }));
     }
     Ok(rules)
+}
+
+/// The secrets of a session, by these rules. They are looked for in all of its files, so that
+/// each is hidden wherever it stands, as `quipu redact` does.
+pub(crate) fn cover_of(redactor: Arc<Redactor>, session: &Session) -> Result<Cover, Failure> {
+    let looked = workshop::look_through(session, &redactor, Unreadable::Skip)?;
+    Ok(Cover::new(redactor, looked.values))
 }
 
 /// What was redacted, in words: `3 secrets redacted: 2 github-token, 1 aws-key`. `None` if nothing

@@ -19,7 +19,7 @@ fn rules_and_what_is_allowed() {
     let text = format!("EMP-123456 EMP-000000, the PIN is 4711; ghp_test{}", "Zq8R".repeat(9));
     let shown = mask.text(&text).into_owned();
     let rest = format!("ghp_test{}", "Zq8R".repeat(9));
-    assert_eq!(shown, format!("[redacted staff] EMP-000000, the PIN is [redacted pin]; {rest}"));
+    assert_eq!(shown, format!("[redacted:staff] EMP-000000, the PIN is [redacted:pin]; {rest}"));
     assert_eq!(
         hidden(mask.hidden()).unwrap(),
         "2 secrets redacted: 1 pin, 1 staff; `--no-redact` shows them"

@@ -61,6 +61,26 @@ fn is_id(session: &Session, name: &str) -> bool {
     session.id.starts_with(name)
 }
 
+/// The sessions that are sent somewhere.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ChosenArgs {
+    /// Sessions
+    session: Vec<String>,
+    /// All sessions
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) all: bool,
+}
+
+impl ChosenArgs {
+    /// The sessions that the user names: none with `--all`, and some without.
+    pub(crate) fn named(&self, world: &mut World) -> Result<Vec<Session>, Failure> {
+        if !self.all && self.session.is_empty() {
+            return Err(Failure::usage("no session given", Some("give a session, or `--all`")));
+        }
+        self.session.iter().map(|name| session_to_change(world, name)).collect()
+    }
+}
+
 /// The session that a name means, for a command that changes or sends it. What looks like the start
 /// of an id is only that: a mistyped one must not select a session by its words.
 pub(crate) fn session_to_change(world: &mut World, name: &str) -> Result<Session, Failure> {

@@ -136,6 +136,24 @@ pub(crate) fn carry_out_and(
     Ok(verdict)
 }
 
+/// Carries out two jobs as one change, or shows what would be done.
+pub(crate) fn carry_out_both(
+    world: &mut World,
+    mut jobs: [(Job<'_>, Target); 2],
+    rules: Rules,
+) -> Result<(), Failure> {
+    let mut notices = Vec::new();
+    let both = jobs.each_mut().map(|(job, _)| job);
+    let outcomes = world.workshop.carry_out_both(both, rules, &mut |notice| notices.push(notice));
+    tell(world, &notices)?;
+    for ((job, target), outcome) in jobs.iter().zip(outcomes?) {
+        report(world, job, target, &outcome)?;
+    }
+    // As above.
+    mem::forget(jobs);
+    Ok(())
+}
+
 /// Prints the proof of a change that another part of the workshop made.
 pub(crate) fn report(
     world: &mut World,

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{Timestamp, tz::TimeZone};
-use transcript::conversation::usage::{Money, Spending, Usage};
-pub(crate) use transcript::conversation::view::{size, visible};
+use transcript::conversation::usage::{Spending, Usage};
+use transcript::conversation::view;
+pub(crate) use transcript::conversation::view::{grouped, local, short_number, size, visible};
 use transcript::format::time::Time;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -117,14 +117,9 @@ pub(crate) fn output(tokens: Usage) -> String {
     format!("{more}{}", short_number(tokens.output))
 }
 
-/// Money for people, with cents; what is less than a cent is not called nothing.
+/// Money for people; `?` if no price is known.
 pub(crate) fn dollars(sum: &Spending) -> String {
-    let at_least = if sum.is_lower_bound() { ">" } else { "" };
-    match sum.cost.map(Money::dollars) {
-        None => "?".to_owned(),
-        Some(cost) if cost > 0.0 && cost < 0.005 => format!("{at_least}${cost:.4}"),
-        Some(cost) => format!("{at_least}${cost:.2}"),
-    }
+    view::dollars(sum).unwrap_or_else(|| "?".to_owned())
 }
 
 /// A duration for people: the largest unit that fits.
@@ -151,43 +146,9 @@ pub(crate) fn span(millis: i64) -> String {
     }
 }
 
-/// A number for people, with up to three digits.
-#[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub(crate) fn short_number(number: u64) -> String {
-    let mut value = number as f64;
-    for unit in ["", "k", "M"] {
-        if value < 999.5 {
-            let digits = usize::from(value < 9.95 && !unit.is_empty());
-            return format!("{value:.digits$}{unit}");
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1}G")
-}
-
 /// A time on the user's clock.
 pub(crate) fn clock(time: Time) -> String {
     local(time, "%Y-%m-%d %H:%M")
-}
-
-/// A time on the user's clock, in that format.
-pub(crate) fn local(time: Time, form: &str) -> String {
-    let moment = Timestamp::from_millisecond(time.0).ok();
-    let local = moment.map(|moment| moment.to_zoned(TimeZone::system()));
-    local.map_or("?".to_owned(), |local| local.strftime(form).to_string())
-}
-
-/// A number with thousands separators.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A size as people type it: `4000`, `64k`, `1M`.

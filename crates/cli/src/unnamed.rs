@@ -17,14 +17,16 @@ use crate::world::World;
 
 /// The commands that open the picker. Those for programs do not (`cat`, `export json`), nor those
 /// for many sessions, nor `follow`, which is for the session that is running.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "check",
     "clone",
+    "compaction",
     "compress",
     "context",
     "files",
     "fork",
     "history",
+    "html",
     "md",
     "price",
     "redact",
@@ -69,7 +71,7 @@ impl Unnamed {
 
     /// Lets the user pick a session.
     pub(crate) fn pick(&self, world: &mut World) -> Result<Picked, Failure> {
-        let verb = if self.verb == "md" { "export" } else { &self.verb };
+        let verb = if matches!(self.verb.as_str(), "html" | "md") { "export" } else { &self.verb };
         let wish = PickWish {
             verb,
             query: String::new(),
@@ -132,6 +134,7 @@ mod tests {
             "history",
             "files",
             "export md",
+            "export html --turns 3",
             "check",
             "repair --dry-run",
             "strip --preset light",
@@ -140,6 +143,7 @@ mod tests {
             "strip --calls -o x",
             "compress --to 40k",
             "uncompress --all",
+            "compaction --at 1",
             "resume",
             "context --by tool",
             "price",
@@ -165,6 +169,7 @@ mod tests {
             "cat",
             "follow",
             "export json",
+            "export html -o -",
             "inventory",
             "drift",
             "ls",

@@ -135,6 +135,17 @@ impl World {
     /// gives needs none. Samples replace them only in a terminal, where a person tries the program:
     /// a program must read what it asked for.
     pub(crate) fn homes(&mut self) -> Result<Homes, Failure> {
+        if self.found.is_none() {
+            for folder in self.found()?.list.iter().flat_map(Home::unreadable) {
+                self.out.note(&format!("cannot read the folder `{}`", folder.display()))?;
+            }
+        }
+        self.found()
+    }
+
+    /// Like [`World::homes`], for those who list no sessions: says nothing of projects that cannot
+    /// be read.
+    pub(crate) fn found(&mut self) -> Result<Homes, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
@@ -164,9 +175,6 @@ impl World {
             let text = "no Claude home found: these are sample sessions (`--home` selects a home)";
             self.out.note(text)?;
             list = vec![Home { root: folder }];
-        }
-        for folder in list.iter().flat_map(Home::unreadable) {
-            self.out.note(&format!("cannot read the folder `{}`", folder.display()))?;
         }
         Ok(self.found.insert(Homes { list, samples }).clone())
     }

@@ -20,6 +20,8 @@ use crate::text::{self, Line, Span, columns, look};
 const LONGEST: usize = 4 << 20;
 /// How many states can be undone.
 const UNDOS: usize = 200;
+/// How many bytes these may have in all; the newest is kept in any case.
+const UNDO_BYTES: usize = 16 << 20;
 
 /// Which keys move and change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,10 +122,14 @@ impl Composer {
         if self.undo.last().is_some_and(|(text, _)| *text == self.text) {
             return;
         }
-        if self.undo.len() >= UNDOS {
-            self.undo.remove(0);
-        }
         self.undo.push((self.text.clone(), self.at));
+        let mut bytes = 0;
+        let is_too_much = |(text, _): &(String, usize)| {
+            bytes += text.len();
+            bytes > UNDO_BYTES
+        };
+        let most = self.undo.iter().rev().position(is_too_much).map_or(UNDOS, |most| most.max(1));
+        self.undo.drain(..self.undo.len().saturating_sub(most.min(UNDOS)));
     }
 
     /// Goes back to before the last change.

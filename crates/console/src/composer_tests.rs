@@ -108,6 +108,19 @@ fn rows_and_the_caret() {
     assert_eq!(composer.rows(&Span::raw("> "), 12).1, (0, 2));
 }
 
+#[test]
+fn what_can_be_undone_is_bounded() {
+    let mut composer = Composer::new(Keymap::Emacs);
+    composer.set(&"x".repeat(3 << 20));
+    for _ in 0..40 {
+        press(&mut composer, "a ");
+    }
+    let bytes: usize = composer.undo.iter().map(|(text, _)| text.len()).sum();
+    assert!(bytes <= UNDO_BYTES && composer.undo.len() > 1);
+    press(&mut composer, "^_");
+    assert!(composer.text().ends_with("a a"));
+}
+
 proptest! {
     #[test]
     fn any_keys_keep_the_caret_between_characters(

@@ -2,12 +2,17 @@
 //!
 //! Invariant: every line that changes is shown; the marks say what the colours say.
 
+use std::time::Duration;
+
 use similar::{ChangeTag, TextDiff};
 
 use crate::text::{Line, Span, exact, look};
 
 /// How many unchanged lines are shown around a change.
 const AROUND: usize = 3;
+
+/// How long the shortest difference is looked for; after that, more lines than necessary change.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How many lines were added and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +25,7 @@ pub struct Counts {
 
 /// The lines of the difference between two texts.
 pub fn lines(old: &str, new: &str) -> (Vec<Line<'static>>, Counts) {
-    let diff = TextDiff::from_lines(old, new);
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     let mut lines = Vec::new();
     let mut counts = Counts::default();
     for (number, group) in diff.grouped_ops(AROUND).iter().enumerate() {
@@ -102,5 +107,16 @@ mod tests {
                 "\\ no newline at the end"
             ]
         );
+    }
+
+    #[test]
+    fn long_files_with_nothing_in_common() {
+        let text = |seed: u64| {
+            let line = |n: u64| format!("{}\n", (n * 2 + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            (0..20_000).map(line).collect::<String>()
+        };
+        let (lines, counts) = lines(&text(0), &text(1));
+        assert_eq!(counts, Counts { added: 20_000, removed: 20_000 });
+        assert_eq!(lines.len(), 40_000);
     }
 }

@@ -32,7 +32,9 @@ const LANGUAGES: &[Language] = &[
         block_comment: C_BLOCK,
         long_strings: &[],
         quotes: "\"",
-        keywords: "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod move mut pub ref return self Self static struct super trait true type unsafe use where while",
+        keywords: "as async await break const continue crate dyn else enum extern false fn for if \
+                   impl in let loop match mod move mut pub ref return self Self static struct super \
+                   trait true type unsafe use where while",
     },
     Language {
         names: "python py python3",
@@ -40,7 +42,9 @@ const LANGUAGES: &[Language] = &[
         block_comment: None,
         long_strings: &["\"\"\"", "'''"],
         quotes: "\"'",
-        keywords: "False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda match nonlocal not or pass raise return self try while with yield",
+        keywords: "False None True and as assert async await break class continue def del elif else \
+                   except finally for from global if import in is lambda match nonlocal not or pass \
+                   raise return self try while with yield",
     },
     Language {
         names: "javascript js jsx typescript ts tsx mjs cjs json json5 jsonc",
@@ -48,7 +52,11 @@ const LANGUAGES: &[Language] = &[
         block_comment: C_BLOCK,
         long_strings: &["`"],
         quotes: "\"'",
-        keywords: "abstract any as async await boolean break case catch class const constructor continue declare default delete do else enum export extends false finally for from function get if implements import in instanceof interface let namespace new null number of private protected public readonly return set static string super switch this throw true try type typeof undefined var void while yield",
+        keywords: "abstract any as async await boolean break case catch class const constructor \
+                   continue declare default delete do else enum export extends false finally for \
+                   from function get if implements import in instanceof interface let namespace new \
+                   null number of private protected public readonly return set static string super \
+                   switch this throw true try type typeof undefined var void while yield",
     },
     Language {
         names: "bash sh shell zsh console fish",
@@ -56,7 +64,9 @@ const LANGUAGES: &[Language] = &[
         block_comment: None,
         long_strings: &[],
         quotes: "\"'",
-        keywords: "alias break case cd continue do done echo elif else esac eval exec exit export false fi for function if in local read return set shift source sudo then trap true unset until while",
+        keywords: "alias break case cd continue do done echo elif else esac eval exec exit export \
+                   false fi for function if in local read return set shift source sudo then trap \
+                   true unset until while",
     },
     Language {
         names: "c h cpp c++ cc hpp cxx objc cs csharp java kotlin kt swift scala dart",
@@ -64,7 +74,14 @@ const LANGUAGES: &[Language] = &[
         block_comment: C_BLOCK,
         long_strings: &["\"\"\""],
         quotes: "\"'",
-        keywords: "abstract as async auto await bool boolean break byte case catch char class const constexpr continue default delete do double else enum explicit extends extern false final float for fun func if implements import in inline int interface internal is let long namespace new null nullptr object override package private protected public return self short signed sizeof static string struct super switch template this throw throws true try typedef typename union unsigned using val var virtual void volatile when while #include #define #ifdef #ifndef #endif #if",
+        keywords: "abstract as async auto await bool boolean break byte case catch char class const \
+                   constexpr continue default delete do double else enum explicit extends extern \
+                   false final float for fun func if implements import in inline int interface \
+                   internal is let long namespace new null nullptr object override package private \
+                   protected public return self short signed sizeof static string struct super \
+                   switch template this throw throws true try typedef typename union unsigned using \
+                   val var virtual void volatile when while #include #define #ifdef #ifndef #endif \
+                   #if",
     },
     Language {
         names: "go golang",
@@ -72,7 +89,9 @@ const LANGUAGES: &[Language] = &[
         block_comment: C_BLOCK,
         long_strings: &["`"],
         quotes: "\"'",
-        keywords: "break case chan const continue default defer else error fallthrough false for func go goto if import interface map nil package range return select string struct switch true type var int bool byte",
+        keywords: "break case chan const continue default defer else error fallthrough false for \
+                   func go goto if import interface map nil package range return select string \
+                   struct switch true type var int bool byte",
     },
     Language {
         names: "ruby rb elixir ex perl pl r julia jl",
@@ -80,7 +99,9 @@ const LANGUAGES: &[Language] = &[
         block_comment: None,
         long_strings: &[],
         quotes: "\"'",
-        keywords: "alias and begin break case class def defmodule do else elsif end ensure false for function if in module my next nil not or our redo require rescue retry return self sub super then true undef unless until use when while yield",
+        keywords: "alias and begin break case class def defmodule do else elsif end ensure false \
+                   for function if in module my next nil not or our redo require rescue retry \
+                   return self sub super then true undef unless until use when while yield",
     },
     Language {
         names: "sql postgresql mysql sqlite",
@@ -88,7 +109,10 @@ const LANGUAGES: &[Language] = &[
         block_comment: C_BLOCK,
         long_strings: &[],
         quotes: "'\"",
-        keywords: "ADD ALTER AND AS ASC BEGIN BETWEEN BY CASE COLUMN COMMIT CREATE DELETE DESC DISTINCT DROP ELSE END EXISTS FROM GROUP HAVING IN INDEX INNER INSERT INTO IS JOIN KEY LEFT LIKE LIMIT NOT NULL ON OR ORDER OUTER PRIMARY REFERENCES RIGHT SELECT SET TABLE THEN UNION UNIQUE UPDATE VALUES VIEW WHEN WHERE WITH",
+        keywords: "ADD ALTER AND AS ASC BEGIN BETWEEN BY CASE COLUMN COMMIT CREATE DELETE DESC \
+                   DISTINCT DROP ELSE END EXISTS FROM GROUP HAVING IN INDEX INNER INSERT INTO IS \
+                   JOIN KEY LEFT LIKE LIMIT NOT NULL ON OR ORDER OUTER PRIMARY REFERENCES RIGHT \
+                   SELECT SET TABLE THEN UNION UNIQUE UPDATE VALUES VIEW WHEN WHERE WITH",
     },
     Language {
         names: "toml yaml yml ini conf dockerfile docker makefile make cmake properties env nix hcl terraform tf",
@@ -96,7 +120,8 @@ const LANGUAGES: &[Language] = &[
         block_comment: None,
         long_strings: &["\"\"\""],
         quotes: "\"'",
-        keywords: "true false null yes no on off FROM RUN COPY ADD CMD ENV ARG WORKDIR EXPOSE ENTRYPOINT USER VOLUME LABEL include define endif ifdef ifeq else",
+        keywords: "true false null yes no on off FROM RUN COPY ADD CMD ENV ARG WORKDIR EXPOSE \
+                   ENTRYPOINT USER VOLUME LABEL include define endif ifdef ifeq else",
     },
     Language {
         names: "html xml svg vue svelte css scss less",
@@ -104,7 +129,8 @@ const LANGUAGES: &[Language] = &[
         block_comment: Some(("<!--", "-->")),
         long_strings: &[],
         quotes: "\"'",
-        keywords: "html head body div span script style link meta a p ul li table tr td input button form img color background margin padding display border width height font",
+        keywords: "html head body div span script style link meta a p ul li table tr td input \
+                   button form img color background margin padding display border width height font",
     },
     Language {
         names: "lua haskell hs",
@@ -112,7 +138,9 @@ const LANGUAGES: &[Language] = &[
         block_comment: None,
         long_strings: &[],
         quotes: "\"'",
-        keywords: "and break case class data deriving do else elseif end false for function if import in instance let local module nil not of or repeat return then true type until where while",
+        keywords: "and break case class data deriving do else elseif end false for function if \
+                   import in instance let local module nil not of or repeat return then true type \
+                   until where while",
     },
 ];
 

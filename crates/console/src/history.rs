@@ -3,6 +3,7 @@
 //! Invariants: the file is only appended to, one whole line in one write; at most its end is read;
 //! lines that are not understood are passed over.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -107,11 +108,10 @@ impl History {
     pub fn search(&self, text: &str, most: usize) -> Vec<&Prompt> {
         let text = text.to_lowercase();
         let mut found: Vec<&Prompt> = Vec::new();
+        let mut known: HashSet<&str> = HashSet::new();
         for entry in self.entries.iter().rev() {
             let prompt = &entry.prompt;
-            if prompt.display.to_lowercase().contains(&text)
-                && !found.iter().any(|other| other.display == prompt.display)
-            {
+            if prompt.display.to_lowercase().contains(&text) && known.insert(&prompt.display) {
                 found.push(prompt);
                 if found.len() == most {
                     break;

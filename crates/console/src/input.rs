@@ -19,6 +19,8 @@ pub enum Input {
     Continued,
     /// A signal wants the process to end.
     Ended(u8),
+    /// There will be no more keys: the terminal is gone, or its line mode has reached the end.
+    Closed,
 }
 
 #[cfg(unix)]
@@ -59,7 +61,7 @@ mod unix {
         pauses: usize,
         wakes: UnixStream,
         waker: Waker,
-        /// The last signal that wants the end; 0 if there was none.
+        /// The last signal that wants the end; 0 if there was none since it was told.
         ended: Arc<AtomicUsize>,
         is_continued: Arc<AtomicBool>,
         registered: Vec<SigId>,
@@ -133,7 +135,8 @@ mod unix {
                 if keys.contains(PollFlags::IN) {
                     let mut buffer = vec![0; 1 << 16];
                     match rustix::io::read(&stdin, &mut buffer) {
-                        Ok(0) | Err(Errno::IO) => inputs.push(gone()),
+                        Ok(0) => inputs.push(Input::Closed),
+                        Err(Errno::IO) => inputs.push(gone()),
                         Ok(count) => {
                             self.held.extend_from_slice(&buffer[..count]);
                             shorten(&mut self.held);
@@ -158,7 +161,7 @@ mod unix {
                 if self.is_continued.swap(false, Ordering::SeqCst) {
                     inputs.push(Input::Continued);
                 }
-                let signal = self.ended.load(Ordering::SeqCst);
+                let signal = self.ended.swap(0, Ordering::SeqCst);
                 if signal != 0 {
                     inputs.push(Input::Ended(u8::try_from(signal).unwrap_or_default()));
                 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::composer::{Composer, Keymap, with_caret};
 use crate::diff;
 use crate::markdown::Markdown;
-use crate::text::{Line, Span, Style, exact, look};
+use crate::text::{Line, Span, Style, exact, look, wrap};
 
 /// How long a question must have been on the screen before a key answers it.
 pub const PATIENCE: Duration = Duration::from_millis(300);
@@ -23,6 +23,8 @@ pub const PATIENCE: Duration = Duration::from_millis(300);
 pub struct Question {
     /// The id of the request.
     pub request: String,
+    /// The id of the call that it is about.
+    pub call: String,
     /// The name of the tool.
     pub tool: String,
     /// The input of the call.
@@ -50,6 +52,8 @@ pub struct Question {
 pub enum Answer {
     /// Yes, this time.
     Yes,
+    /// Yes, this time, and something to say.
+    YesAnd(String),
     /// Yes, and by this rule from now on.
     Always(String),
     /// Yes, and changes of files need no question in this session.
@@ -92,6 +96,7 @@ pub struct Dialog {
     chosen: Vec<(String, String)>,
     /// The options that are ticked.
     ticked: Vec<usize>,
+    focus: usize,
 }
 
 /// What a key did to a question.
@@ -117,6 +122,7 @@ impl Dialog {
             step: 0,
             chosen: Vec::new(),
             ticked: Vec::new(),
+            focus: 0,
         };
         dialog.choose();
         dialog
@@ -142,7 +148,9 @@ impl Dialog {
                 };
                 add(Choice::Option(label.to_owned()), &text);
             }
-            add(Choice::Other, "Something else …");
+            if question.input["is_closed"] != true {
+                add(Choice::Other, "Something else …");
+            }
         } else if question.tool == "ExitPlanMode" {
             add(Choice::Give(Answer::AcceptEdits), "Yes, and changes of files need no question");
             add(Choice::Give(Answer::Manual), "Yes, and ask about each change");
@@ -259,8 +267,8 @@ impl Dialog {
         lines
     }
 
-    /// The choices, in rows. `waiting` is how many more questions there are.
-    pub fn rows(&mut self, waiting: usize, now: Duration) -> Vec<Line<'static>> {
+    /// The choices, in rows of at most that width. `waiting` is how many more questions there are.
+    pub fn rows(&mut self, waiting: usize, width: usize, now: Duration) -> Vec<Line<'static>> {
         self.shown.get_or_insert(now);
         let mut rows = Vec::new();
         let more = if waiting > 0 { format!(" ({waiting} more waiting)") } else { String::new() };
@@ -287,7 +295,7 @@ impl Dialog {
             )));
         }
         if let Some(field) = &self.field {
-            let (lines, caret) = field.rows(&Span::styled("  > ", look::ACCENT), 200);
+            let (lines, caret) = field.rows(&Span::styled("  > ", look::ACCENT), width);
             for (number, line) in lines.iter().enumerate() {
                 rows.push(if number == caret.0 { with_caret(line, caret.1) } else { line.clone() });
             }
@@ -295,10 +303,27 @@ impl Dialog {
         let hint = match (&self.field, self.is_multi()) {
             (Some(_), _) => "Enter: done · Esc: back",
             (None, true) => "Space: tick · Enter: done · Esc: no",
+            (None, false) if self.is_on_yes() => {
+                "a number, or ↑ ↓ and Enter · Tab: yes, and … · Esc: no, and stop"
+            }
+            // It is not about a call that could be stopped.
+            (None, false) if self.question.input["is_closed"] == true => {
+                "a number, or ↑ ↓ and Enter · Esc: nothing"
+            }
             (None, false) => "a number, or ↑ ↓ and Enter · Esc: no, and stop",
         };
         rows.push(Line::from(Span::styled(hint, look::DIM)));
-        rows
+        // The title comes first, and the hint last.
+        let focus = if self.field.is_some() { rows.len() - 2 } else { self.selected + 1 };
+        // What is decided about is never cut.
+        self.focus = rows.iter().take(focus).map(|row| wrap(row, width).len()).sum();
+        rows.iter().flat_map(|row| wrap(row, width)).collect()
+    }
+
+    /// Whether a plain yes is selected, to which something can be added.
+    fn is_on_yes(&self) -> bool {
+        let selected = self.choices.get(self.selected);
+        !self.question.is_outside && matches!(selected, Some((Choice::Give(Answer::Yes), _)))
     }
 
     fn is_multi(&self) -> bool {
@@ -332,6 +357,9 @@ impl Dialog {
             KeyCode::Esc => return Reply::Answered(Answer::No),
             _ if is_ctrl_c => return Reply::Answered(Answer::No),
             KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Tab if self.is_on_yes() => {
+                self.field = Some(Composer::new(Keymap::Emacs));
+            }
             KeyCode::Down | KeyCode::Tab => {
                 self.selected = (self.selected + 1).min(self.choices.len() - 1);
             }
@@ -352,6 +380,31 @@ impl Dialog {
             _ => {}
         }
         Reply::Waits
+    }
+
+    /// Takes a whole line: the number of a choice, several of them, or what a choice asks for.
+    pub fn line(&mut self, text: &str, now: Duration) -> Reply {
+        let press =
+            |dialog: &mut Dialog, code| dialog.key(KeyEvent::new(code, KeyModifiers::NONE), now);
+        if let Some(field) = &mut self.field {
+            // An empty line takes what is there already.
+            if !text.trim().is_empty() {
+                field.set(text.trim());
+            }
+            return press(self, KeyCode::Enter);
+        }
+        for c in text.chars().filter(char::is_ascii_digit) {
+            let reply = press(self, KeyCode::Char(c));
+            if reply != Reply::Waits || self.field.is_some() {
+                return reply;
+            }
+        }
+        if self.is_multi() { press(self, KeyCode::Enter) } else { Reply::Waits }
+    }
+
+    /// The row of those of the last drawing that must be seen: what is selected or typed.
+    pub fn focus(&self) -> usize {
+        self.focus
     }
 
     /// Takes a pasted text, into what is typed.
@@ -428,6 +481,9 @@ impl Dialog {
             Some(Choice::SayWhy) if text.is_empty() => Reply::Answered(Answer::No),
             Some(Choice::SayWhy) => Reply::Answered(Answer::Because(text)),
             Some(Choice::Other) if !text.is_empty() => self.next(text),
+            Some(Choice::Give(Answer::Yes)) if !text.is_empty() => {
+                Reply::Answered(Answer::YesAnd(text))
+            }
             _ => Reply::Waits,
         }
     }

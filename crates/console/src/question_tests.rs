@@ -41,7 +41,7 @@ fn everything_of_a_command_is_shown() {
 fn an_early_key_answers_nothing() {
     let mut dialog = Dialog::new(bash("git push"));
     assert_eq!(press(&mut dialog, KeyCode::Enter, 0), Reply::Early);
-    dialog.rows(0, Duration::from_secs(1));
+    dialog.rows(0, 80, Duration::from_secs(1));
     assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_299), Reply::Early);
     assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_300), Reply::Answered(Answer::Yes));
 }
@@ -49,7 +49,7 @@ fn an_early_key_answers_nothing() {
 #[test]
 fn a_rule_is_edited_and_a_reason_is_given() {
     let mut dialog = Dialog::new(bash("git push"));
-    dialog.rows(0, Duration::ZERO);
+    dialog.rows(0, 80, Duration::ZERO);
     assert_eq!(press(&mut dialog, KeyCode::Char('2'), 400), Reply::Waits);
     for _ in 0..3 {
         press(&mut dialog, KeyCode::Backspace, 400);
@@ -60,7 +60,7 @@ fn a_rule_is_edited_and_a_reason_is_given() {
     let always = Answer::Always("Bash(git push origin:*)".to_owned());
     assert_eq!(press(&mut dialog, KeyCode::Enter, 400), Reply::Answered(always));
     let mut dialog = Dialog::new(bash("git push"));
-    dialog.rows(0, Duration::ZERO);
+    dialog.rows(0, 80, Duration::ZERO);
     press(&mut dialog, KeyCode::Char('3'), 400);
     for c in "1 no".chars() {
         press(&mut dialog, KeyCode::Char(c), 400);
@@ -76,7 +76,7 @@ fn yes_is_not_preselected_without_a_sandbox() {
     for (sandbox, is_outside) in [("", false), ("", true), ("writes here", true)] {
         let question = Question { sandbox: sandbox.to_owned(), is_outside, ..bash("make") };
         let mut dialog = Dialog::new(question);
-        dialog.rows(0, Duration::ZERO);
+        dialog.rows(0, 80, Duration::ZERO);
         let reply = press(&mut dialog, KeyCode::Enter, 400);
         assert!(!matches!(reply, Reply::Answered(Answer::Yes | Answer::Always(_))), "{reply:?}");
     }
@@ -90,7 +90,7 @@ fn questions_of_the_model() {
     ]});
     let question = Question { tool: "AskUserQuestion".to_owned(), input, ..Question::default() };
     let mut dialog = Dialog::new(question);
-    dialog.rows(0, Duration::ZERO);
+    dialog.rows(0, 80, Duration::ZERO);
     assert_eq!(press(&mut dialog, KeyCode::Char('2'), 400), Reply::Waits);
     press(&mut dialog, KeyCode::Char('1'), 400);
     press(&mut dialog, KeyCode::Char('3'), 400);
@@ -109,4 +109,44 @@ fn an_edit_is_a_diff_of_the_whole_file() {
     let question = Question { tool: "Edit".to_owned(), input, before, ..Question::default() };
     let lines: Vec<String> = Dialog::new(question).lines(80).iter().map(plain).collect();
     assert_eq!(lines, ["", "Change /x/a.rs?", " one", "-two", "+2", " three"]);
+}
+
+#[test]
+fn yes_and_something_to_say() {
+    let mut dialog = Dialog::new(Question { sandbox: "on".to_owned(), ..bash("ls") });
+    dialog.rows(0, 80, Duration::ZERO);
+    assert_eq!(press(&mut dialog, KeyCode::Tab, 400), Reply::Waits);
+    for c in "then stop".chars() {
+        press(&mut dialog, KeyCode::Char(c), 400);
+    }
+    let answer = Answer::YesAnd("then stop".to_owned());
+    assert_eq!(press(&mut dialog, KeyCode::Enter, 400), Reply::Answered(answer));
+    // Outside the sandbox nothing can be added.
+    let outside = Question { is_outside: true, ..bash("ls") };
+    let mut dialog = Dialog::new(outside);
+    dialog.rows(0, 80, Duration::ZERO);
+    press(&mut dialog, KeyCode::Tab, 400);
+    assert_eq!(press(&mut dialog, KeyCode::Enter, 400), Reply::Answered(Answer::Yes));
+}
+
+#[test]
+fn a_line_answers_with_numbers() {
+    let options: Vec<Value> = ["a", "b", "c"].map(|label| json!({"label": label})).to_vec();
+    let asked = json!({"question": "Which?", "multiSelect": true, "options": options});
+    let mut dialog = Dialog::new(Question {
+        tool: "AskUserQuestion".to_owned(),
+        input: json!({"questions": [asked]}),
+        ..Question::default()
+    });
+    dialog.rows(0, 80, Duration::ZERO);
+    let later = Duration::from_secs(1);
+    assert_eq!(dialog.line("nothing", Duration::ZERO), Reply::Early);
+    let chosen = Answer::Chosen(vec![("Which?".to_owned(), "a, c".to_owned())]);
+    assert_eq!(dialog.line("1, 3", later), Reply::Answered(chosen));
+    let mut dialog = Dialog::new(bash("git push"));
+    dialog.rows(0, 80, Duration::ZERO);
+    assert_eq!(dialog.line("please", later), Reply::Waits);
+    assert_eq!(dialog.line("3", later), Reply::Waits);
+    let because = Answer::Because("not 1 of them".to_owned());
+    assert_eq!(dialog.line("not 1 of them", later), Reply::Answered(because));
 }

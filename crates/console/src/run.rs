@@ -21,6 +21,8 @@ const FRAME: Duration = Duration::from_millis(16);
 const TICK: Duration = Duration::from_millis(120);
 /// How soon a draft is kept after the last key.
 const KEEP: Duration = Duration::from_millis(400);
+/// The signal of a terminal that is gone.
+const HANGUP: u8 = 1;
 /// How many news are taken between two drawings.
 const NEWS: usize = 4_000;
 
@@ -67,6 +69,13 @@ pub fn size() -> Size {
 
 /// The bytes that restore the terminal if nothing else does; None if it is as before.
 static FAREWELL: Mutex<Option<String>> = Mutex::new(None);
+/// What is printed after the report of a panic.
+static LAST_WORDS: Mutex<String> = Mutex::new(String::new());
+
+/// After a panic, this is printed below its report: how to go on.
+pub fn set_last_words(text: &str) {
+    text.clone_into(&mut LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner));
+}
 
 /// What the terminal is asked for: pastes as such, and keys with their modifiers. Terminals that do
 /// not know one of these ignore it; nothing is asked that would be answered.
@@ -101,6 +110,7 @@ fn restore_after_panic() {
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let farewell = FAREWELL.try_lock().ok().and_then(|mut farewell| farewell.take());
+            let was_taken = farewell.is_some();
             if let Some(farewell) = farewell {
                 let mut out = io::stdout();
                 // If the terminal is gone, there is nothing to restore.
@@ -111,6 +121,9 @@ fn restore_after_panic() {
                 let _ = disable_raw_mode();
             }
             report(panic);
+            if let (true, Ok(words)) = (was_taken, LAST_WORDS.try_lock()) {
+                let _ = io::stderr().write_all(words.as_bytes());
+            }
         }));
     });
 }
@@ -141,20 +154,15 @@ fn turns<W: Write>(
 ) -> io::Result<Option<u8>> {
     let mut drawn = start;
     let mut ticked = start;
-    let mut kept = screen.draft().to_owned();
+    let mut kept = screen.draft().into_owned();
+    let mut title = String::new();
     let mut typed: Option<Instant> = None;
     let mut is_urgent = true;
     loop {
         let now = start.elapsed();
         let is_due = is_urgent || drawn.elapsed() >= FRAME;
         if is_due {
-            let size = size();
-            terminal.resize(size);
-            let live = screen.live(size, now);
-            let lines = screen.take_lines();
-            terminal.print(&lines);
-            terminal.draw(&live)?;
-            remember(Some(terminal.farewell()));
+            draw(screen, terminal, &mut title, now)?;
             drawn = Instant::now();
             is_urgent = false;
         }
@@ -185,19 +193,26 @@ fn turns<W: Write>(
                 }
                 Input::Woken => {}
                 Input::Continued => {
+                    // The shell may have changed the terminal meanwhile.
+                    leave(terminal.out())?;
                     enter(terminal.out())?;
                     terminal.redraw();
                     is_urgent = true;
                 }
                 Input::Ended(signal) => {
-                    backend.keep(screen.draft());
+                    backend.keep(&screen.draft());
                     return Ok(Some(signal));
+                }
+                // As after the signal that says so.
+                Input::Closed => {
+                    backend.keep(&screen.draft());
+                    return Ok(Some(HANGUP));
                 }
             }
             for wish in wishes {
                 let mut stage = Stage { screen, terminal, now };
                 if backend.wish(wish, &mut stage)? == Flow::Leave {
-                    backend.keep(screen.draft());
+                    backend.keep(&screen.draft());
                     return Ok(None);
                 }
             }
@@ -218,23 +233,41 @@ fn turns<W: Write>(
             ticked = Instant::now();
             is_urgent = true;
         }
-        if screen.draft() == kept {
+        let draft = screen.draft();
+        if draft == kept {
             typed = None;
-        } else {
-            match typed {
-                Some(at) if at.elapsed() >= KEEP => {
-                    screen.draft().clone_into(&mut kept);
-                    backend.keep(&kept);
-                    typed = None;
-                }
-                Some(_) => {}
-                None => typed = Some(Instant::now()),
-            }
+        } else if typed.get_or_insert_with(Instant::now).elapsed() >= KEEP {
+            kept = draft.into_owned();
+            backend.keep(&kept);
+            typed = None;
         }
         if backend.is_over() {
             return Ok(None);
         }
     }
+}
+
+/// Draws what is different, and names the window.
+fn draw<W: Write>(
+    screen: &mut Screen,
+    terminal: &mut Terminal<W>,
+    title: &mut String,
+    now: Duration,
+) -> io::Result<()> {
+    let size = size();
+    terminal.resize(size);
+    let live = screen.live(size, now);
+    let lines = screen.take_lines();
+    terminal.print(&lines);
+    terminal.draw(&live)?;
+    remember(Some(terminal.farewell()));
+    let name = screen.title();
+    if name != *title {
+        write!(terminal.out(), "\u{1b}]2;{name}\u{7}")?;
+        terminal.out().flush()?;
+        *title = name;
+    }
+    Ok(())
 }
 
 /// Gives the terminal back, does something with it, and takes it again.

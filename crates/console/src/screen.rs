@@ -9,13 +9,16 @@ mod draw;
 mod hear;
 pub mod keys;
 mod news;
+mod past;
 mod queue;
 mod status;
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 pub use news::{AgentRow, Ending, News, Task, Todo, TodoState, Wish};
+pub use past::Spoken;
 pub use status::{Cache, Meter, Status};
 
 use crate::complete::{self, Wanted};
@@ -74,6 +77,8 @@ pub struct Screen {
     calls: Vec<Running>,
     queue: VecDeque<queue::Queued>,
     dialogs: VecDeque<Dialog>,
+    /// What was printed of calls to decide about them, by their ids.
+    asked: HashMap<String, String>,
     todos: Vec<Todo>,
     agents: Vec<AgentRow>,
     tasks: Vec<Task>,
@@ -83,6 +88,8 @@ pub struct Screen {
     folded: Vec<Line<'static>>,
     is_open: bool,
     search: Option<Search>,
+    /// What was typed and put aside.
+    aside: Option<Prompt>,
     /// Completions, and which one is selected; None after Esc.
     selected: Option<usize>,
     hint: Option<(String, Duration)>,
@@ -96,6 +103,10 @@ pub struct Screen {
     /// Whether the line before was blank, and whether it was part of an answer.
     is_after_text: bool,
     ticks: usize,
+    /// What the window is called.
+    name: String,
+    /// The folder where calls work.
+    place: String,
 }
 
 impl Screen {
@@ -113,6 +124,7 @@ impl Screen {
             calls: Vec::new(),
             queue: VecDeque::new(),
             dialogs: VecDeque::new(),
+            asked: HashMap::new(),
             todos: Vec::new(),
             agents: Vec::new(),
             tasks: Vec::new(),
@@ -120,6 +132,7 @@ impl Screen {
             folded: Vec::new(),
             is_open: false,
             search: None,
+            aside: None,
             selected: Some(0),
             hint: None,
             warm_until: None,
@@ -128,12 +141,49 @@ impl Screen {
             width: 80,
             is_after_text: false,
             ticks: 0,
+            name: String::new(),
+            place: String::new(),
         }
     }
 
-    /// What is written, to be kept as a draft.
-    pub fn draft(&self) -> &str {
-        self.composer.text()
+    /// Everything that is written and not sent, to be kept as a draft: what was put aside, what
+    /// waits, what is being written. Texts that were pasted are in it, images are not.
+    pub fn draft(&self) -> Cow<'_, str> {
+        if self.aside.is_none() && self.queue.is_empty() && !self.composer.has_pasted() {
+            return Cow::Borrowed(self.composer.text());
+        }
+        let written = self.composer.prompt();
+        let queued = self.queue.iter().map(queue::Queued::prompt);
+        let all = self.aside.iter().chain(queued).chain(std::iter::once(&written));
+        let texts = all.map(Prompt::without_images).filter(|text| !text.trim().is_empty());
+        Cow::Owned(texts.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// What is in the composer, with the texts that were pasted: for an editor.
+    pub fn written(&self) -> String {
+        self.composer.prompt().text
+    }
+
+    /// The title of the window: what goes on, and where.
+    pub fn title(&self) -> String {
+        let mark = if !self.dialogs.is_empty() {
+            "? "
+        } else if self.is_busy() {
+            "… "
+        } else {
+            ""
+        };
+        format!("{mark}{}", crate::text::safe(&self.name))
+    }
+
+    /// Calls work in this folder: paths are shown from there on.
+    pub fn set_place(&mut self, folder: &str) {
+        folder.trim_end_matches('/').clone_into(&mut self.place);
+    }
+
+    /// Calls the window by another name from now on.
+    pub fn set_name(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
     }
 
     /// Puts a text into the composer, such as a draft, or what an editor wrote.
@@ -164,6 +214,11 @@ impl Screen {
     /// The commands in the background.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
+    }
+
+    /// A call that runs, in a few words.
+    pub fn call_words(&self, id: &str) -> Option<String> {
+        self.calls.iter().find(|call| call.id == id).map(Running::words)
     }
 
     /// Whether a turn runs.

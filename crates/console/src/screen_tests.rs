@@ -6,6 +6,9 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
 use std::num::NonZero;
 
+#[path = "screen_gallery_tests.rs"]
+mod gallery;
+
 fn screen() -> Screen {
     let commands = ["help", "clear", "compact", "context", "cost", "resume"]
         .map(|name| CommandName { name: name.to_owned(), about: format!("what {name} does") });
@@ -185,7 +188,7 @@ fn a_question() {
     screen.live(Size { width: 80, height: 24 }, at(5));
     // What was typed for the composer answers nothing.
     assert_eq!(press(&mut screen, "y1", at(5)), []);
-    assert_eq!(screen.draft(), "y1");
+    assert_eq!(screen.written(), "y1");
     insta::assert_snapshot!(sizes(&mut screen, 6));
     let answers = press(&mut screen, "1", at(6));
     assert_eq!(answers, [Wish::Answer(Box::new(question), crate::question::Answer::Yes)]);
@@ -206,7 +209,7 @@ fn idle_with_a_draft_and_completions() {
     );
     heard(&mut screen, News::Files(vec!["src/main.rs".to_owned(), "src/lib.rs".to_owned()]), 1);
     press(&mut screen, "see @mai⇥now", at(2));
-    assert_eq!(screen.draft(), "see @src/main.rs now");
+    assert_eq!(screen.written(), "see @src/main.rs now");
 }
 
 #[test]
@@ -232,9 +235,9 @@ fn what_waits_is_taken_back_one_by_one() {
     let mut screen = at_work();
     press(&mut screen, "one⏎two⏎three⏎", at(5));
     press(&mut screen, "↑", at(6));
-    assert_eq!(screen.draft(), "three");
+    assert_eq!(screen.written(), "three");
     press(&mut screen, "^u↑", at(6));
-    assert_eq!(screen.draft(), "two");
+    assert_eq!(screen.written(), "two");
     press(&mut screen, "!⏎", at(6));
     assert_eq!(
         press(&mut screen, "⏎", at(6)),
@@ -252,7 +255,7 @@ fn the_history_is_searched() {
     press(&mut screen, "draft^rcargo", at(1));
     assert!(shown(&mut screen, 80, 24, 1).contains("(search) cargo: cargo build"));
     press(&mut screen, "^r⏎", at(1));
-    assert_eq!(screen.draft(), "cargo test");
+    assert_eq!(screen.written(), "cargo test");
     press(&mut screen, "^c^rzzz⎋", at(1));
     assert_eq!(screen.draft(), "");
 }
@@ -266,4 +269,175 @@ fn the_cache_becomes_cold() {
     screen.tick(at(310));
     assert!(shown(&mut screen, 200, 24, 310).contains("cache cold"));
     assert_eq!(screen.next_change(), None);
+}
+
+#[test]
+fn what_is_put_aside_comes_back() {
+    let mut screen = screen();
+    press(&mut screen, "a long thought^s", at(1));
+    assert_eq!(screen.written(), "");
+    press(&mut screen, "^s", at(1));
+    assert_eq!(screen.written(), "a long thought");
+    press(&mut screen, "^squick question", at(2));
+    let wishes = press(&mut screen, "⏎", at(2));
+    assert_eq!(wishes, [Wish::Say(Prompt::typed("quick question"))]);
+    assert_eq!(screen.written(), "a long thought");
+}
+
+#[test]
+fn a_draft_is_everything_that_was_not_sent() {
+    let mut screen = at_work();
+    press(&mut screen, "put aside^squeued⏎", at(5));
+    // The next prompt has brought it back.
+    press(&mut screen, "^s", at(5));
+    screen.paste("one\ntwo\nthree\nfour\n", at(6));
+    let image = crate::composer::Image { media: "image/png".to_owned(), data: "AAAA".to_owned() };
+    screen.paste_image(image);
+    press(&mut screen, " end", at(6));
+    assert!(screen.written().contains("[Image #2] end"));
+    assert_eq!(screen.draft(), "put aside\nqueued\none\ntwo\nthree\nfour\n end");
+}
+
+#[test]
+fn a_name_that_is_typed_as_a_whole_is_sent() {
+    let mut screen = screen();
+    heard(&mut screen, News::Files(vec!["src/main.rs".to_owned(), "main.rs".to_owned()]), 1);
+    let wishes = press(&mut screen, "see @main.rs⏎", at(2));
+    assert_eq!(wishes, [Wish::Say(Prompt::typed("see @main.rs"))]);
+    heard(&mut screen, News::End(Ending::Answered), 3);
+    assert_eq!(press(&mut screen, "/cost⏎", at(4)).len(), 1);
+    assert_eq!(press(&mut screen, "see @ma⏎", at(5)), []);
+    assert_eq!(screen.written(), "see @main.rs ");
+}
+
+#[test]
+fn the_title_says_what_goes_on() {
+    let mut screen = screen();
+    screen.set_name("quipu – a\u{1b}b");
+    assert_eq!(screen.title(), "quipu – a\\x1bb");
+    press(&mut screen, "go⏎", at(1));
+    assert_eq!(screen.title(), "… quipu – a\\x1bb");
+    heard(&mut screen, News::Ask(Box::default()), 2);
+    assert_eq!(screen.title(), "? quipu – a\\x1bb");
+    heard(&mut screen, News::End(Ending::Interrupted), 3);
+    assert_eq!(screen.title(), "quipu – a\\x1bb");
+}
+
+#[test]
+fn whole_lines_in_place_of_keys() {
+    let mut screen = screen();
+    heard(&mut screen, News::Files(vec!["README.md".to_owned()]), 1);
+    // Nothing is completed, and what starts like a key is text.
+    let wishes = screen.line("? what is in @READ", at(1));
+    assert_eq!(wishes, [Wish::Say(Prompt::typed("? what is in @READ"))]);
+    assert_eq!(screen.line("one more", at(2)), []);
+    assert!(
+        screen.take_lines().iter().any(|line| crate::text::plain(line).contains("waits until"))
+    );
+    let question = Question {
+        tool: "Bash".to_owned(),
+        input: json!({"command": "ls"}),
+        rule: Some("Bash(ls:*)".to_owned()),
+        ..Question::default()
+    };
+    heard(&mut screen, News::Ask(Box::new(question.clone())), 3);
+    screen.live(Size { width: 80, height: 24 }, at(3));
+    // A line that came before the question was there waits, as other prompts do.
+    assert_eq!(screen.line("1", at(3)), []);
+    assert_eq!(screen.line("2", at(4)), []);
+    let wishes = screen.line("Bash(ls -l)", at(4));
+    let always = crate::question::Answer::Always("Bash(ls -l)".to_owned());
+    assert_eq!(wishes, [Wish::Answer(Box::new(question), always)]);
+    let wishes = heard(&mut screen, News::End(Ending::Answered), 5);
+    assert_eq!(wishes, [Wish::Say(Prompt::typed("one more"))]);
+}
+
+#[test]
+fn what_was_said_before_a_resume() {
+    let mut screen = screen();
+    let input = json!({"command": "ls -l"});
+    let call = |is_error| Spoken::Call { name: "Bash".to_owned(), input: input.clone(), is_error };
+    screen.recall(
+        2,
+        &[
+            Spoken::Prompt("list them\nall".to_owned()),
+            Spoken::Answer("I **look**.".to_owned()),
+            call(false),
+            call(true),
+            Spoken::Answer("Nothing\u{1b}[2J there.".to_owned()),
+        ],
+    );
+    let lines: Vec<String> = screen.take_lines().iter().map(crate::text::plain).collect();
+    let wanted = "\n… 2 earlier prompts of this session\n\n❯ list them\n  all\n\nI look.\n\n\
+        ● Bash(ls -l)\n\n✗ Bash(ls -l)\n\nNothing\\x1b[2J there.\n";
+    assert_eq!(lines.join("\n"), wanted);
+}
+
+#[test]
+fn what_is_selected_is_seen_in_a_small_window() {
+    let mut screen = at_work();
+    let option =
+        |n: usize| json!({"label": format!("Option {n}"), "description": "long ".repeat(20)});
+    let options: Vec<serde_json::Value> = (1..=4).map(option).collect();
+    let input = json!({"questions": [{"question": "Which one?", "options": options}]});
+    let tool = "AskUserQuestion".to_owned();
+    heard(&mut screen, News::Ask(Box::new(Question { tool, input, ..Question::default() })), 5);
+    shown(&mut screen, 40, 15, 5);
+    for (keys, selected) in [("", 1), ("↓", 2), ("↓", 3), ("↓", 4)] {
+        press(&mut screen, keys, at(6));
+        let window = shown(&mut screen, 40, 15, 6);
+        let wanted = format!("❯ {selected}. Option {selected}");
+        assert!(window.contains(&wanted), "{wanted}:\n{window}");
+        // What is cut is marked.
+        assert!(window.contains("↑ more") || window.contains("↓ more"), "{window}");
+    }
+}
+
+#[test]
+fn paths_are_shown_from_the_folder_on() {
+    let mut screen = screen();
+    screen.set_place("/x/demo/");
+    let mut words = |name: &str, input: serde_json::Value| {
+        let id = "c".to_owned();
+        heard(&mut screen, News::Call { id: id.clone(), name: name.to_owned(), input }, 1);
+        let words = screen.call_words(&id).unwrap();
+        screen.calls.clear();
+        words
+    };
+    assert_eq!(words("Read", json!({"file_path": "/x/demo/a b/c.rs"})), "Read(a b/c.rs)");
+    assert_eq!(words("Read", json!({"file_path": "/x/demolition"})), "Read(/x/demolition)");
+    assert_eq!(words("Grep", json!({"pattern": "x", "path": "/x/demo"})), "Grep(x .)");
+    let command = "rm /x/demo/y";
+    assert_eq!(words("Bash", json!({"command": command})), format!("Bash({command})"));
+}
+
+#[test]
+fn a_diff_that_was_asked_about_is_not_printed_again() {
+    let mut screen = at_work();
+    let input = json!({"file_path": "a", "old_string": "one", "new_string": "two"});
+    let mut edit = |call: &str, added: &str| {
+        let (call, name) = (call.to_owned(), "Edit".to_owned());
+        heard(
+            &mut screen,
+            News::Call { id: call.clone(), name: name.clone(), input: input.clone() },
+            5,
+        );
+        let before = Some("one\n".to_owned());
+        let (tool, input) = (name, input.clone());
+        let question = Question { call: call.clone(), tool, input, before, ..Question::default() };
+        heard(&mut screen, News::Ask(Box::new(question)), 5);
+        screen.live(Size { width: 80, height: 24 }, at(5));
+        press(&mut screen, "1", at(6));
+        let detail = json!({"structuredPatch": [{"lines": ["-one", added]}]});
+        screen.take_lines();
+        let text = String::new();
+        heard(&mut screen, News::Result { id: call, is_error: false, text, detail }, 7);
+        crate::text::plain_lines(&screen.take_lines())
+    };
+    assert_eq!(edit("c1", "+two"), "\n● Edit(a)  +1 -1\n");
+    // Something else was written than what was asked about.
+    assert_eq!(edit("c2", "+three"), "\n● Edit(a)  +1 -1\n-one\n+three\n");
+    press(&mut screen, "^o", at(8));
+    let folded = crate::text::plain_lines(&screen.take_lines());
+    assert!(folded.ends_with("Edit(a)\n-one\n+two\n"), "{folded}");
 }

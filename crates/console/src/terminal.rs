@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::composer::with_caret;
-use crate::text::{self, Colors, Line};
+use crate::text::{self, Colors, Line, look};
 
 /// The columns of the narrowest window that the live area fits into at the same height.
 pub const NARROW: usize = 40;
@@ -42,6 +42,8 @@ pub struct Live {
     pub rows: Vec<Line<'static>>,
     /// The row and column of the caret, if something can be typed.
     pub caret: Option<(usize, usize)>,
+    /// The row that is there in any case, if it is not that of the caret.
+    pub focus: Option<usize>,
     /// Whether nothing is drawn until a key is pressed: then the terminal's cursor may be the
     /// caret.
     pub is_still: bool,
@@ -263,7 +265,7 @@ impl<W: Write> Terminal<W> {
         let most = usize::from(self.size.height).saturating_sub(1).max(1);
         let rows: Vec<Line<'static>> = live.rows.iter().map(|row| text::clip(row, width)).collect();
         let need = |row: &Line<'_>| text::width(row).div_ceil(narrow).max(1);
-        let anchor = live.caret.map_or(rows.len().saturating_sub(1), |(row, _)| row);
+        let anchor = live.caret.map(|(row, _)| row).or(live.focus).unwrap_or(usize::MAX);
         let anchor = anchor.min(rows.len().saturating_sub(1));
         let (mut first, mut last, mut used) = (anchor, anchor, rows.get(anchor).map_or(0, need));
         loop {
@@ -280,8 +282,19 @@ impl<W: Write> Terminal<W> {
         }
         let caret =
             live.caret.map(|(row, column)| (row.saturating_sub(first), column.min(width - 1)));
-        let rows = if rows.is_empty() { rows } else { rows[first..=last].to_vec() };
-        Live { rows, caret, is_still: live.is_still }
+        let count = rows.len();
+        let mut rows = if rows.is_empty() { rows } else { rows[first..=last].to_vec() };
+        // What is left out of a choice is said.
+        if live.focus.is_some() {
+            let more = |text: &str| text::clip(&text::line(look::DIM, text), narrow);
+            if last + 1 < count && last > anchor {
+                rows[last - first] = more("  ↓ more");
+            }
+            if first > 0 && first < anchor {
+                rows[0] = more("  ↑ more");
+            }
+        }
+        Live { rows, caret, focus: None, is_still: live.is_still }
     }
 }
 

@@ -84,12 +84,13 @@ fn size(width: u16, height: u16) -> Size {
 /// do on request. The tests in `tmux` have wide ones.
 fn narrow(count: usize) -> Live {
     let rows = (0..count).map(|n| Line::from(format!("live {n} {}", "~".repeat(n)))).collect();
-    Live { rows, caret: None, is_still: false }
+    Live { rows, caret: None, focus: None, is_still: false }
 }
 
 fn live(count: usize, caret: usize, is_still: bool) -> Live {
     let rows = (0..count).map(|n| Line::from(format!("live {n} {}", "~".repeat(n * 7)))).collect();
-    Live { rows, caret: Some((caret.min(count.saturating_sub(1)), 3)), is_still }
+    let caret = Some((caret.min(count.saturating_sub(1)), 3));
+    Live { rows, caret, focus: None, is_still }
 }
 
 #[test]

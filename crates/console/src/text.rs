@@ -84,16 +84,30 @@ pub fn output_lines(text: &str) -> Vec<String> {
         plain.push_str(&rest[..at]);
         let after = &rest[at + 1..];
         let used = match after.chars().next() {
-            Some('[') => after[1..].find(|c: char| ('@'..='~').contains(&c)).map(|end| end + 2),
+            // What does not end where such a thing ends hides nothing.
+            Some('[') => {
+                let end = after[1..].find(|c: char| !(' '..='?').contains(&c));
+                end.filter(|end| matches!(after.as_bytes()[end + 1], b'@'..=b'~'))
+                    .map(|end| end + 2)
+            }
             Some(']') => {
-                let bell = after.find('\u{7}').map(|end| end + 1);
-                let other = after.find("\u{1b}\\").map(|end| end + 2);
+                let line = after.split('\n').next().unwrap_or_default();
+                let bell = line.find('\u{7}').map(|end| end + 1);
+                let other = line.find("\u{1b}\\").map(|end| end + 2);
                 bell.into_iter().chain(other).min()
             }
-            Some(c) if c.is_ascii() => Some(1),
-            _ => Some(0),
+            // Such as a set of characters that is chosen: `ESC ( B`.
+            Some(' '..='/') => {
+                let end = after.find(|c: char| !(' '..='/').contains(&c));
+                end.filter(|end| matches!(after.as_bytes()[*end], b'0'..=b'~')).map(|end| end + 1)
+            }
+            Some(c) if c.is_ascii_graphic() => Some(1),
+            _ => None,
         };
-        rest = &after[used.unwrap_or(after.len())..];
+        if used.is_none() {
+            plain.push('\u{1b}');
+        }
+        rest = &after[used.unwrap_or(0)..];
     }
     plain.push_str(rest);
     let last = |line: &str| {
@@ -184,6 +198,11 @@ pub fn plain(line: &Line<'_>) -> String {
     line.spans.iter().map(|span| span.content.as_ref()).collect()
 }
 
+/// The text of several lines.
+pub fn plain_lines(lines: &[Line<'_>]) -> String {
+    lines.iter().map(|line| plain(line) + "\n").collect()
+}
+
 /// Whether colours are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colors {
@@ -191,6 +210,11 @@ pub enum Colors {
     Sixteen,
     /// Only bold, dim, underlined and reversed.
     None,
+}
+
+/// A text in a style, as bytes for a terminal.
+pub fn styled(style: Style, text: &str) -> String {
+    ansi(&Line::from(Span::styled(text, style)), Colors::Sixteen)
 }
 
 /// A line as bytes for a terminal. Ends in the usual style.

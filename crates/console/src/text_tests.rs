@@ -16,6 +16,14 @@ fn output_is_what_a_terminal_would_show_at_the_end() {
     assert_eq!(output_lines(text), ["error: no", "100%", "done"]);
 }
 
+#[test]
+fn what_does_not_end_hides_nothing() {
+    assert_eq!(output_lines("a\u{1b}]8;;x\nrm -r y\n"), ["a\\x1b]8;;x", "rm -r y"]);
+    assert_eq!(output_lines("a\u{1b}[12;\nm hidden\n"), ["a\\x1b[12;", "m hidden"]);
+    assert_eq!(output_lines("a\u{1b}[日m b\u{1b}"), ["a\\x1b[日m b\\x1b"]);
+    assert_eq!(output_lines("\u{1b}]8;;u\u{1b}\\link\u{1b}(B \u{1b}[?25l."), ["link ."]);
+}
+
 proptest! {
     #[test]
     fn no_character_of_control_is_left(text in "\\PC{0,5}[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{200f}\u{202a}-\u{202e}]{0,5}\\PC{0,5}") {

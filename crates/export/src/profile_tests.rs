@@ -9,7 +9,7 @@ const KEY: &str = "ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";
 #[test]
 fn secrets_are_hidden_before_anything_is_cut() {
     let text = format!("é {KEY} ü");
-    assert_eq!(telling(99).text(&text), "é [redacted github-token] ü");
+    assert_eq!(telling(99).text(&text), "é [redacted:github-token] ü");
     assert_eq!(Telling { redact: None, ..telling(99) }.text(&text), text);
     // The cut would fall inside the key.
     let long = format!("{}{KEY}", "x".repeat(40));

@@ -12,12 +12,14 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
 mod attributes;
+mod fixed;
 mod lock;
 mod open;
 mod private;
 mod ready;
 
 pub use attributes::{Attributes, Protection, protection};
+pub use fixed::{FixedFolder, Missing, NewAccess, open_fixed, read_fixed, read_text_fixed};
 pub use lock::{Held, Lock, is_running, lock, sweep_locks, try_lock};
 pub use open::{NotRegular, copy, metadata, open, open_special, read, read_text};
 pub use private::{

@@ -80,7 +80,11 @@ pub(crate) fn open_folder_itself(path: &Path) -> io::Result<File> {
 
 /// Reads a whole regular file; one that is longer than `most` bytes is an error.
 pub fn read(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
+    read_whole(open(path)?, most)
+}
+
+/// Reads a whole open file.
+pub(crate) fn read_whole(file: File, most: u64) -> io::Result<Vec<u8>> {
     let too_long = || {
         let message = format!("it is larger than the limit of {most} bytes");
         io::Error::new(io::ErrorKind::FileTooLarge, message)
@@ -143,6 +147,13 @@ pub fn open_special(path: &Path) -> io::Result<File> {
 /// How long to wait for a process to read from a pipe.
 #[cfg(unix)]
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The error for something that is not a regular file, and was not opened.
+#[cfg(unix)]
+pub(crate) fn not_regular(is_folder: bool) -> io::Error {
+    let what = if is_folder { "a folder" } else { "a pipe, a socket or a device" };
+    io::Error::new(io::ErrorKind::InvalidInput, NotRegular { what })
+}
 
 pub(crate) fn refuse_special(found: &Metadata) -> io::Result<()> {
     if found.is_file() {

@@ -15,6 +15,7 @@ mod list;
 mod messages;
 mod places;
 mod refresh;
+mod room;
 mod schema;
 mod store;
 mod varint;

@@ -11,8 +11,8 @@ use transcript::format::input::{Input, attached_prompt};
 use transcript::format::json::{Json, Object, Shape};
 use transcript::format::secret::Mask;
 
-/// What a text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a text is; those that people look for most come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TextKind {
     Prompt,
     Answer,

@@ -136,6 +136,8 @@ pub struct Report {
     pub unpriced: BTreeMap<String, Spending>,
     /// Messages whose output is a lower bound: they were recorded before they ended.
     pub lower_bound: Spending,
+    /// Messages that only the catalog still knows: their files are gone.
+    pub only_in_catalog: Spending,
 }
 
 /// How messages are counted.
@@ -171,6 +173,9 @@ pub fn report(ledger: &Ledger, question: &Question<'_>) -> Report {
         }
         if message.usage.at_least {
             found.lower_bound += sum;
+        }
+        if ledger.is_gone(entry) {
+            found.only_in_catalog += sum;
         }
     }
     let row =

@@ -11,15 +11,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path as Key;
-use object_store::{BackoffConfig, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig};
+use object_store::{
+    BackoffConfig, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::http::{Connector, Plain};
+use crate::profile::profile;
 use crate::sheet::Object;
 use crate::target::{Stored, Versions};
 use crate::{LakeError, Trouble};
@@ -34,7 +37,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 }
@@ -46,6 +49,8 @@ pub struct Bucket {
     prefix: Key,
     runtime: Runtime,
     shown: String,
+    /// Where it is, if not at the usual place: an address, or an account.
+    place: Option<String>,
     kind: Kind,
 }
 
@@ -61,6 +66,10 @@ const PART: usize = 8 << 20;
 /// How often an object is sent before the push gives up: an upload in parts whose last answer was
 /// lost has to be begun anew.
 const ATTEMPTS: usize = 4;
+/// How many folders are listed at once: an answer has at most a thousand names.
+const LISTS: usize = 16;
+/// Where clouds give credentials to the machines that are in them.
+const CLOUD_SERVICES: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
 
 impl Bucket {
     /// The bucket that an address names. Nothing is sent yet.
@@ -81,19 +90,24 @@ impl Bucket {
             _ => Plain::Here,
         };
         let http = Connector::new(plain, surroundings.get("AWS_CA_BUNDLE").map(Path::new))?;
-        let (store, kind) = match scheme {
-            "s3" | "s3a" => (s3(name, surroundings, http), Kind::S3),
+        let (opened, kind) = match scheme {
+            "s3" | "s3a" => (s3(name, surroundings, http)?, Kind::S3),
             "gs" => (google(name, surroundings, http), Kind::Google),
             "az" | "abfs" | "abfss" => (azure(name, surroundings, http), Kind::Azure),
             _ => return Err(wrong("the addresses of buckets begin with s3://, gs:// or az://")),
         };
-        let store = store.map_err(|error| wrong(&one_line(&error)))?;
+        let (store, place) = opened.map_err(|error| wrong(&one_line(&error)))?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| wrong(&error.to_string()))?;
         let shown = text.trim_end_matches('/').to_owned();
-        Ok(Bucket { store, prefix, runtime, shown, kind })
+        Ok(Bucket { store, prefix, runtime, shown, place, kind })
+    }
+
+    pub(crate) fn identity(&self) -> String {
+        let place = self.place.iter().map(String::as_str);
+        [self.shown.as_str()].into_iter().chain(place).collect::<Vec<_>>().join("\0")
     }
 
     pub(crate) fn shown(&self) -> &str {
@@ -180,46 +194,86 @@ impl Bucket {
         meta.e_tag.filter(|_| meta.size == size)
     }
 
+    /// The objects below a folder whose names begin so, and pass. Of these only the beginning is
+    /// looked for, folder by folder: a bucket of many machines has millions of others.
     pub(crate) fn list(
         &self,
         under: &str,
+        start: &str,
         passes: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<Stored>, LakeError> {
         let prefix = self.key(under);
-        let skip = self.prefix.as_ref().len() + usize::from(!self.prefix.as_ref().is_empty());
         let prefix = Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty());
-        let list = async || {
+        let stored = &|meta: &ObjectMeta| {
+            let name = meta.location.filename()?;
+            let key = self.name_of(&meta.location, under)?;
+            (name.starts_with(start) && passes(name)).then_some(Stored { key, size: meta.size })
+        };
+        let in_folder = |folder: Key| async move {
+            let mut all = match start {
+                "" => self.store.list(Some(&folder)),
+                _ => self.store.list_with_offset(Some(&folder), &folder.clone().join(start)),
+            };
             let mut found = Vec::new();
-            let mut all = self.store.list(prefix);
             while let Some(meta) = all.try_next().await? {
-                if meta.location.filename().is_some_and(passes) {
-                    let key = meta.location.as_ref().get(skip..).unwrap_or_default().to_owned();
-                    found.push(Stored { key, size: meta.size });
+                found.extend(stored(&meta));
+                // Names are listed in their order.
+                let name = meta.location.filename().unwrap_or_default();
+                if !name.starts_with(start) && name > start {
+                    break;
                 }
             }
             Ok::<_, object_store::Error>(found)
         };
-        let mut listed = self.runtime.block_on(list());
-        for _ in 1..ATTEMPTS {
-            if listed.is_err() {
-                listed = self.runtime.block_on(list());
+        let list = async || {
+            let first = self.store.list_with_delimiter(prefix).await?;
+            let mut found: Vec<Stored> = first.objects.iter().filter_map(stored).collect();
+            let folders = stream::iter(first.common_prefixes).map(in_folder);
+            let mut lists = folders.buffer_unordered(LISTS);
+            while let Some(more) = lists.try_next().await? {
+                found.extend(more);
+            }
+            Ok::<_, object_store::Error>(found)
+        };
+        self.tried("list", under, || self.runtime.block_on(list()))
+    }
+
+    /// The name of an object below the prefix. A bucket may list what it likes: what is not under
+    /// what was asked for is none of ours.
+    fn name_of(&self, location: &Key, under: &str) -> Option<String> {
+        let below = |path: &str, folder: &str| match folder {
+            "" => Some(path.to_owned()),
+            _ => path.strip_prefix(folder)?.strip_prefix('/').map(str::to_owned),
+        };
+        let name = below(location.as_ref(), self.prefix.as_ref())?;
+        below(&name, under).map(|_| name)
+    }
+
+    /// Does something that may fail for a moment.
+    fn tried<T>(
+        &self,
+        what: &str,
+        name: &str,
+        mut once: impl FnMut() -> object_store::Result<T>,
+    ) -> Result<T, LakeError> {
+        let mut attempt = 1;
+        loop {
+            match once() {
+                Ok(done) => return Ok(done),
+                Err(error) if attempt == ATTEMPTS || is_final(&error) => {
+                    return Err(self.failed(what, name, &error));
+                }
+                Err(_) => attempt += 1,
             }
         }
-        listed.map_err(|error| self.failed("list", under, &error))
     }
 
     pub(crate) fn delete(&self, name: &str) -> Result<(), LakeError> {
         let key = self.key(name);
-        let mut deleted = self.runtime.block_on(self.store.delete(&key));
-        for _ in 1..ATTEMPTS {
-            if deleted.is_err() {
-                deleted = self.runtime.block_on(self.store.delete(&key));
-            }
-        }
-        match deleted {
-            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
-            Err(error) => Err(self.failed("delete", name, &error)),
-        }
+        self.tried("delete", name, || match self.runtime.block_on(self.store.delete(&key)) {
+            Err(object_store::Error::NotFound { .. }) => Ok(()),
+            done => done,
+        })
     }
 
     pub(crate) fn versions(&self, name: &str) -> Result<Versions, LakeError> {
@@ -243,6 +297,10 @@ impl Bucket {
         let trouble = match error {
             PermissionDenied { .. } | Unauthenticated { .. } => Trouble::Denied,
             NotFound { .. } => Trouble::Missing,
+            _ if has_no_credentials(error) => {
+                let what = format!("no credentials for {}", self.shown);
+                return LakeError::Store { what, why: text, trouble: Trouble::Denied };
+            }
             _ if text.contains("InvalidAccessKeyId") || text.contains("credential") => {
                 Trouble::Denied
             }
@@ -269,7 +327,14 @@ fn is_final(error: &object_store::Error) -> bool {
             | NotImplemented { .. }
             | NotSupported { .. }
             | UnknownConfigurationKey { .. }
-    )
+    ) || has_no_credentials(error)
+}
+
+/// Whether there are no credentials: without any, the service is asked that gives some to a machine
+/// in a cloud, and this machine is in none.
+fn has_no_credentials(error: &object_store::Error) -> bool {
+    let text = one_line(error);
+    CLOUD_SERVICES.iter().any(|service| text.contains(service))
 }
 
 /// An error with its causes, each once, bounded.
@@ -304,11 +369,12 @@ fn retry() -> RetryConfig {
     RetryConfig { backoff, max_retries: 6, retry_timeout: Duration::from_secs(90) }
 }
 
-type Opened = object_store::Result<Arc<dyn ObjectStore>>;
+/// A store, and where it is, if not at the usual place.
+type Opened = object_store::Result<(Arc<dyn ObjectStore>, Option<String>)>;
 
-fn s3(bucket: &str, surroundings: &Surroundings, http: Connector) -> Opened {
+fn s3(bucket: &str, surroundings: &Surroundings, http: Connector) -> Result<Opened, LakeError> {
     let mut builder = AmazonS3Builder::new();
-    for (key, value) in profile(surroundings) {
+    for (key, value) in profile(surroundings)? {
         builder = builder.with_config(key, value);
     }
     for (name, value) in &surroundings.variables {
@@ -319,55 +385,9 @@ fn s3(bucket: &str, surroundings: &Surroundings, http: Connector) -> Opened {
             builder = builder.with_config(key, value);
         }
     }
+    let place = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
     let builder = builder.with_bucket_name(bucket).with_retry(retry()).with_http_connector(http);
-    Ok(Arc::new(builder.build()?))
-}
-
-/// What `~/.aws` says about the profile in force.
-fn profile(surroundings: &Surroundings) -> Vec<(AmazonS3ConfigKey, String)> {
-    let named = surroundings.get("AWS_PROFILE").or_else(|| surroundings.get("AWS_DEFAULT_PROFILE"));
-    let name = named.unwrap_or("default");
-    let folder = surroundings.home.as_ref().map(|home| home.join(".aws"));
-    let place = |variable: &str, file: &str| {
-        surroundings.get(variable).map(PathBuf::from).or_else(|| Some(folder.as_ref()?.join(file)))
-    };
-    let mut found = Vec::new();
-    for (variable, file) in
-        [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")]
-    {
-        let text = place(variable, file).and_then(|path| files::read_text(path, 1 << 20).ok());
-        for (key, value) in section(&text.unwrap_or_default(), name) {
-            let key = match key.as_str() {
-                "aws_access_key_id" => AmazonS3ConfigKey::AccessKeyId,
-                "aws_secret_access_key" => AmazonS3ConfigKey::SecretAccessKey,
-                "aws_session_token" => AmazonS3ConfigKey::Token,
-                "region" => AmazonS3ConfigKey::Region,
-                "endpoint_url" => AmazonS3ConfigKey::Endpoint,
-                _ => continue,
-            };
-            found.push((key, value));
-        }
-    }
-    found
-}
-
-/// The members of a section: `[name]`, or `[profile name]`.
-fn section(text: &str, name: &str) -> Vec<(String, String)> {
-    let mut is_in = false;
-    let mut found = Vec::new();
-    for line in text.lines() {
-        // What is indented belongs to the member before it.
-        if line.starts_with([' ', '\t', '#', ';']) {
-            continue;
-        }
-        if let Some(head) = line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            let head = head.trim();
-            is_in = head.strip_prefix("profile ").map_or(head, str::trim) == name;
-        } else if is_in && let Some((key, value)) = line.split_once('=') {
-            found.push((key.trim().to_owned(), value.trim().to_owned()));
-        }
-    }
-    found
+    Ok(builder.build().map(|store| (Arc::new(store) as Arc<dyn ObjectStore>, place)))
 }
 
 fn google(bucket: &str, surroundings: &Surroundings, http: Connector) -> Opened {
@@ -381,7 +401,7 @@ fn google(bucket: &str, surroundings: &Surroundings, http: Connector) -> Opened 
         }
     }
     let builder = builder.with_bucket_name(bucket).with_retry(retry()).with_http_connector(http);
-    Ok(Arc::new(builder.build()?))
+    Ok((Arc::new(builder.build()?), None))
 }
 
 fn azure(container: &str, surroundings: &Surroundings, http: Connector) -> Opened {
@@ -394,9 +414,10 @@ fn azure(container: &str, surroundings: &Surroundings, http: Connector) -> Opene
             builder = builder.with_config(key, value);
         }
     }
+    let place = builder.get_config_value(&AzureConfigKey::AccountName);
     let builder =
         builder.with_container_name(container).with_retry(retry()).with_http_connector(http);
-    Ok(Arc::new(builder.build()?))
+    Ok((Arc::new(builder.build()?), place))
 }
 
 #[cfg(test)]

@@ -1,38 +1,6 @@
 use super::*;
 
 #[test]
-fn a_profile_is_found_in_the_usual_files() {
-    use AmazonS3ConfigKey::{AccessKeyId, Endpoint, Region, SecretAccessKey, Token};
-    let folder = tempfile::tempdir().expect("a folder");
-    let aws = folder.path().join(".aws");
-    std::fs::create_dir(&aws).expect("a folder");
-    let config = "[default]\nregion = eu-west-1\n[profile team]\nregion=us-east-2\n\
-                  services = x\n  endpoint_url = http://nested\nendpoint_url = http://127.0.0.1:9\n";
-    std::fs::write(aws.join("config"), config).expect("a file");
-    let credentials = "# a comment\n[default]\naws_access_key_id = A\naws_secret_access_key = S\n\
-                       [team]\naws_access_key_id = T\n; another\naws_session_token = X=Y\n";
-    std::fs::write(aws.join("credentials"), credentials).expect("a file");
-    let of = |variables: &[(&str, &str)]| {
-        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let variables = variables.iter().map(pair).collect();
-        profile(&Surroundings { variables, home: Some(folder.path().to_owned()) })
-    };
-    let wanted = |list: &[(AmazonS3ConfigKey, &str)]| -> Vec<(AmazonS3ConfigKey, String)> {
-        list.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
-    };
-    let default = wanted(&[(Region, "eu-west-1"), (AccessKeyId, "A"), (SecretAccessKey, "S")]);
-    assert_eq!(of(&[]), default);
-    let team = wanted(&[
-        (Region, "us-east-2"),
-        (Endpoint, "http://127.0.0.1:9"),
-        (AccessKeyId, "T"),
-        (Token, "X=Y"),
-    ]);
-    assert_eq!(of(&[("AWS_PROFILE", "team")]), team);
-    assert_eq!(of(&[("AWS_PROFILE", "nobody")]), []);
-}
-
-#[test]
 fn addresses_are_checked_before_anything_is_sent() {
     let open = |text: &str| Bucket::open(text, &Surroundings::default());
     for text in ["s3://", "s3:///x", "ftp://x", "s3://a/../b", "s3://key:secret@bucket/x"] {
@@ -49,13 +17,9 @@ fn addresses_are_checked_before_anything_is_sent() {
 
 #[test]
 fn google_and_azure_are_understood() {
-    let set = |name: &str, value: &str| Surroundings {
-        variables: [(name.to_owned(), value.to_owned())].into(),
-        home: None,
-    };
-    let google = set("GOOGLE_BEARER_TOKEN", "t");
+    let google = set(&[("GOOGLE_BEARER_TOKEN", "t")]);
     assert!(Bucket::open("gs://bucket/x", &google).is_ok());
-    let azure = set("AZURE_STORAGE_ACCOUNT_NAME", "account");
+    let azure = set(&[("AZURE_STORAGE_ACCOUNT_NAME", "account")]);
     assert!(Bucket::open("az://container/x", &azure).is_ok());
 }
 
@@ -73,7 +37,7 @@ fn without_tls_only_this_machine_is_asked() {
         home: None,
     };
     let bucket = Bucket::open("s3://bucket", &surroundings).expect("a bucket");
-    let error = bucket.list("calls", &|_| true).expect_err("refused").to_string();
+    let error = bucket.list("calls", "", &|_| true).expect_err("refused").to_string();
     assert!(error.contains("without TLS"), "{error}");
 }
 
@@ -104,4 +68,44 @@ fn a_long_object_arrives_in_parts_and_whole() {
         assert_eq!(there, [("bucket/calls/day=unknown/m-s.parquet", bytes.len())], "{mood:?}");
         assert!(found.values().all(|stored| *stored == bytes), "{mood:?}");
     }
+}
+
+fn set(list: &[(&str, &str)]) -> Surroundings {
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Surroundings { variables: list.iter().map(pair).collect(), home: None }
+}
+
+/// Buckets of one name at several addresses are several targets.
+#[test]
+fn a_bucket_is_known_by_its_name_and_its_place() {
+    let open = |text: &str, list: &[(&str, &str)]| {
+        Bucket::open(text, &set(list)).expect("a bucket").identity()
+    };
+    let here = [("AWS_ENDPOINT_URL", "http://127.0.0.1:9")];
+    let there = [("AWS_ENDPOINT_URL", "http://127.0.0.1:10")];
+    assert_eq!(open("s3://bucket/a/", &[]), "s3://bucket/a");
+    assert_ne!(open("s3://bucket/a", &here), open("s3://bucket/a", &[]));
+    assert_ne!(open("s3://bucket/a", &here), open("s3://bucket/a", &there));
+    let account = |name| [("AZURE_STORAGE_ACCOUNT_NAME", name)];
+    assert_ne!(open("az://container", &account("one")), open("az://container", &account("two")));
+}
+
+#[test]
+fn without_credentials_it_says_so_and_tries_no_more() {
+    let bucket = Bucket::open("s3://bucket/a", &set(&[])).expect("a bucket");
+    let fails = |text: &str| {
+        let mut tried = 0;
+        let outcome = bucket.tried("list", "calls", || {
+            tried += 1;
+            Err::<(), _>(object_store::Error::Generic { store: "S3", source: text.into() })
+        });
+        (outcome.expect_err("it failed"), tried)
+    };
+    let (error, tried) = fails("Error performing PUT http://169.254.169.254/latest/api/token");
+    assert_eq!(tried, 1);
+    assert!(error.to_string().starts_with("no credentials for s3://bucket/a: "), "{error}");
+    assert!(matches!(error, LakeError::Store { trouble: Trouble::Denied, .. }));
+    let (error, tried) = fails("Error performing GET http://127.0.0.1:9/bucket");
+    assert_eq!(tried, ATTEMPTS);
+    assert!(matches!(error, LakeError::Store { trouble: Trouble::Down, .. }));
 }

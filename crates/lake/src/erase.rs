@@ -48,16 +48,22 @@ fn file_name(key: &str) -> &str {
 
 /// Whether an object is one of a session. Its name is that of a machine, a hyphen, and that of the
 /// session. Both may contain hyphens: unless the session's name is a UUID, only machines without a
-/// hyphen, and this one, are sure.
+/// hyphen, and this one, are sure. UUIDs are the same in capitals.
 fn is_of(name: &str, session: &str, machine: &str) -> bool {
     let name = if is_part(name) { name[1..].trim_end_matches(".part") } else { name };
-    let before = name
-        .strip_suffix(".parquet")
-        .and_then(|name| name.strip_suffix(session))
-        .and_then(|name| name.strip_suffix('-'));
-    before.is_some_and(|before| {
-        !before.is_empty() && (is_uuid(session) || before == machine || !before.contains('-'))
-    })
+    let stem = name.strip_suffix(".parquet").unwrap_or_default();
+    let Some((before, found)) =
+        stem.len().checked_sub(session.len()).and_then(|at| stem.split_at_checked(at))
+    else {
+        return false;
+    };
+    let Some(before) = before.strip_suffix('-').filter(|before| !before.is_empty()) else {
+        return false;
+    };
+    if is_uuid(session) {
+        return found.eq_ignore_ascii_case(session);
+    }
+    found == session && (before == machine || !before.contains('-'))
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ fn only_objects_of_the_session_are_its_own() {
     assert!(!is_of(&format!("-{SESSION}.parquet"), SESSION, "m2"));
     assert!(!is_of(&format!("m1-{SESSION}.txt"), SESSION, "m2"));
     assert!(!is_of(&format!("m1{SESSION}.parquet"), SESSION, "m2"));
+    assert!(is_of(&name.to_uppercase().replace("PARQUET", "parquet"), SESSION, "m2"));
+    assert!(!is_of(&name, "0a1b2c3d-0000-4000-8000-00000000000", "m1"));
+    assert!(!is_of("m-B.parquet", "b", "m"));
     // `a-b` of machine `m`, or `b` of machine `m-a`?
     assert!(is_of("m-b.parquet", "b", "other"));
     assert!(!is_of("m-a-b.parquet", "b", "other"));

@@ -2,11 +2,17 @@
 //!
 //! A session is all files with its id, in whatever project: a folder that was copied contains the
 //! same sessions again, and they share their objects. Invariants: a call is one row of a session;
-//! it is not a copy in exactly one session, the one that the ledger says it belongs to.
+//! it is not a copy in exactly one session, the one that the ledger says it belongs to. If the
+//! client has deleted that session, what was pushed of it stays in the lake, so its calls do not
+//! become those of a copy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
 use transcript::conversation::usage::Ledger;
+
+use crate::state::State;
 
 /// A session.
 #[derive(Clone, Debug, Default)]
@@ -17,22 +23,50 @@ pub struct Group {
     pub files: Vec<usize>,
     /// Its calls of the API, in the order of the ledger.
     pub(crate) calls: Vec<GroupCall>,
+    /// It was pushed, and only files of its sub-agents are left: in the lake, it stays as it was.
+    pub(crate) is_remainder: bool,
 }
 
 /// A call of the API in a session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct GroupCall {
     /// As an index into [`Ledger::entries`].
     pub(crate) entry: usize,
     /// The file of this session that contains it, as an index into [`Ledger::sources`].
     pub(crate) file: usize,
-    /// Another session had it first.
-    pub(crate) is_copy: bool,
+    /// The session that had it first, if it is a copy.
+    pub(crate) owner: Option<Arc<str>>,
+}
+
+impl Group {
+    /// Whether a session's own transcript is among its files.
+    pub(crate) fn has_transcript(&self, ledger: &Ledger) -> bool {
+        self.files.iter().any(|file| !ledger.sources[*file].is_agent)
+    }
+
+    /// Stands for each call that another session had first, by that session.
+    pub(crate) fn copies(&self, ledger: &Ledger) -> BTreeMap<String, Vec<u64>> {
+        let mut copies: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for call in &self.calls {
+            if let Some(owner) = &call.owner {
+                let id = &ledger.entries[call.entry].message.id;
+                copies.entry(owner.to_string()).or_default().push(print(id));
+            }
+        }
+        copies
+    }
+}
+
+/// Stands for a call.
+fn print(id: &str) -> u64 {
+    let hash = Sha256::digest(id);
+    hash.first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
 }
 
 /// All sessions of a ledger, by their ids.
-pub fn groups(ledger: &Ledger) -> Vec<Group> {
+pub fn groups(ledger: &Ledger, state: &State) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    let mut names: Vec<Arc<str>> = Vec::new();
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
     // The session of each file.
     let mut of_file = Vec::with_capacity(ledger.sources.len());
@@ -40,6 +74,7 @@ pub fn groups(ledger: &Ledger) -> Vec<Group> {
         let id = source.session.as_str();
         let number = *ids.entry(id).or_insert_with(|| {
             groups.push(Group { id: id.to_owned(), ..Group::default() });
+            names.push(Arc::from(id));
             groups.len() - 1
         });
         groups[number].files.push(at);
@@ -47,16 +82,72 @@ pub fn groups(ledger: &Ledger) -> Vec<Group> {
     }
     for (at, entry) in ledger.entries.iter().enumerate() {
         let first = of_file[entry.source];
-        groups[first].calls.push(GroupCall { entry: at, file: entry.source, is_copy: false });
+        groups[first].calls.push(GroupCall { entry: at, file: entry.source, owner: None });
         let mut seen = vec![first];
         for copy in &entry.copies {
             let number = of_file[*copy];
             if !seen.contains(&number) {
                 seen.push(number);
-                groups[number].calls.push(GroupCall { entry: at, file: *copy, is_copy: true });
+                let owner = Some(Arc::clone(&names[first]));
+                groups[number].calls.push(GroupCall { entry: at, file: *copy, owner });
             }
         }
     }
+    keep_owners(&mut groups, &ids, (ledger, state));
     groups.sort_by(|one, other| one.id.cmp(&other.id));
     groups
+}
+
+/// What was pushed of sessions that the client has deleted stays theirs. `ids` has the places of
+/// groups.
+fn keep_owners(
+    groups: &mut [Group],
+    ids: &BTreeMap<&str, usize>,
+    (ledger, state): (&Ledger, &State),
+) {
+    for group in groups.iter_mut() {
+        let had = state.of(&group.id).is_some_and(|known| known.has_transcript);
+        group.is_remainder = had && !group.has_transcript(ledger);
+    }
+    let is_left: Vec<bool> = groups.iter().map(|group| group.is_remainder).collect();
+    let is_deleted = |owner: &str| {
+        ids.get(owner).is_none_or(|number| is_left[*number])
+            && state.of(owner).is_some_and(|known| !known.is_erased())
+    };
+    for group in groups {
+        let copies = state.of(&group.id).into_iter().flat_map(|known| &known.copies);
+        let of_deleted = copies.filter(|(owner, _)| is_deleted(owner));
+        let owners: HashMap<u64, &String> = of_deleted
+            .flat_map(|(owner, calls)| calls.iter().map(move |call| (*call, owner)))
+            .collect();
+        if owners.is_empty() {
+            continue;
+        }
+        for call in group.calls.iter_mut().filter(|call| call.owner.is_none()) {
+            let owner = owners.get(&print(&ledger.entries[call.entry].message.id));
+            call.owner = owner.map(|owner| Arc::from(owner.as_str()));
+        }
+    }
+}
+
+/// The other sessions in the lake that have calls which a chosen one has too: which of them a call
+/// belongs to may have changed.
+pub(crate) fn relatives<'g>(
+    groups: &'g [Group],
+    chosen: &[&Group],
+    (ledger, state): (&Ledger, &State),
+) -> Vec<&'g Group> {
+    let calls = chosen.iter().flat_map(|group| &group.calls).map(|call| call.entry);
+    let shared: HashSet<usize> =
+        calls.filter(|call| !ledger.entries[*call].copies.is_empty()).collect();
+    if shared.is_empty() || chosen.len() == groups.len() {
+        return Vec::new();
+    }
+    let chosen: HashSet<&str> = chosen.iter().map(|group| group.id.as_str()).collect();
+    let is_relative = |group: &&Group| {
+        !chosen.contains(group.id.as_str())
+            && state.of(&group.id).is_some_and(|known| !known.is_erased())
+            && group.calls.iter().any(|call| shared.contains(&call.entry))
+    };
+    groups.iter().filter(is_relative).collect()
 }

@@ -1,7 +1,8 @@
 //! The HTTP client of the tree, for `object_store`: it brings none of its own.
 //!
 //! Invariants: requests without TLS go only to this machine, unless the user allows more; bodies
-//! are whole in memory, and no request has more than one part of an upload.
+//! are whole in memory, no request has more than one part of an upload, and an answer that is
+//! longer than any list is not read to its end.
 
 use std::error::Error as _;
 use std::io;
@@ -9,6 +10,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use object_store::ClientOptions;
 use object_store::client::{
@@ -24,6 +26,9 @@ const CONNECT: Duration = Duration::from_secs(15);
 const REQUEST: Duration = Duration::from_secs(300);
 /// The most bytes that a file of certificates may have.
 const LONGEST_BUNDLE: u64 = 16 << 20;
+
+/// The most bytes that an answer may have. A list has at most a thousand names.
+const LONGEST_ANSWER: usize = 16 << 20;
 
 /// Which requests may go without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,10 +90,16 @@ impl HttpService for Connector {
         *asked.headers_mut() = parts.headers;
         let body = body.collect().await?.to_bytes();
         *asked.body_mut() = Some(body.into());
-        let answer = self.client.execute(asked).await.map_err(failed)?;
+        let mut answer = self.client.execute(asked).await.map_err(failed)?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let body = answer.bytes().await.map_err(failed)?;
-        let mut response = HttpResponse::new(body.into());
+        let mut body = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(failed)? {
+            if body.len() + piece.len() > LONGEST_ANSWER {
+                return Err(refused("the answer is too long"));
+            }
+            body.extend_from_slice(&piece);
+        }
+        let mut response = HttpResponse::new(Bytes::from(body).into());
         (*response.status_mut(), *response.headers_mut()) = (status, headers);
         Ok(response)
     }

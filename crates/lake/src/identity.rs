@@ -88,7 +88,7 @@ fn remote_in(config: &str) -> Option<String> {
             name = section.strip_prefix("remote").map(|name| name.trim().trim_matches('"'));
         } else if let (Some(name), Some((key, value))) = (name, line.split_once('='))
             && key.trim() == "url"
-            && let Some(found) = remote(value.trim())
+            && let Some(found) = remote(value.trim().trim_matches('"'))
         {
             if name == "origin" {
                 return Some(found);

@@ -30,6 +30,8 @@ fn origin_comes_first() {
     let config = "[remote \"fork\"]\nurl=git@host:me/x.git\n[branch \"url\"]\nurl = host:no\n";
     assert_eq!(remote_in(config).as_deref(), Some("host/me/x"));
     assert_eq!(remote_in("[remote \"origin\"]\n"), None);
+    let quoted = "[remote \"origin\"]\n\turl = \"https://me:secret@host/we/x.git\"\n";
+    assert_eq!(remote_in(quoted).as_deref(), Some("host/we/x"));
 }
 
 #[test]

@@ -3,23 +3,28 @@
 //! A session becomes one object of each table (`schema`), named after the day, the machine and the
 //! session, so that pushing it again overwrites. Invariants: what calls took and cost is what
 //! `index::usage` counts; a text leaves only through the redactor; an object is there as a whole or
-//! not at all; what was pushed is remembered (`state`), but nothing depends on it: without it, the
-//! next push makes the same objects. Nothing here reads the environment, the clock or a terminal.
+//! not at all; what was pushed is remembered (`state`), but without it the next push makes the same
+//! objects of the sessions that are there. Nothing here reads the environment, the clock or a
+//! terminal.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files they need"))]
 
 mod audit;
 mod bucket;
+mod column;
 mod erase;
 mod group;
 mod http;
 mod identity;
+mod parquet;
+mod profile;
 mod push;
 mod rows;
 mod schema;
 mod sheet;
 mod state;
 mod target;
+mod thrift;
 
 use std::io;
 use std::path::PathBuf;
@@ -87,11 +92,5 @@ impl LakeError {
 
     pub(crate) fn scratch(source: io::Error) -> LakeError {
         LakeError::Write { path: std::env::temp_dir(), source }
-    }
-}
-
-impl From<parquet::errors::ParquetError> for LakeError {
-    fn from(error: parquet::errors::ParquetError) -> Self {
-        LakeError::Parquet(error.to_string())
     }
 }

@@ -1,8 +1,10 @@
 //! Pushes sessions to a target.
 //!
-//! Invariants: a session is written again exactly if what its rows are made from has changed; a
-//! push that is stopped at any point, or fails, leaves whole objects, and the next one completes
-//! it; memory is bounded by the number of sessions that are worked on at once.
+//! Invariants: a session is written again exactly if what its rows are made from has changed, even
+//! if only another session was chosen that has calls of it; a push that is stopped at any point, or
+//! fails, leaves whole objects, and the next one completes it; what is left of a session that the
+//! client has deleted replaces nothing; memory is bounded by the number of sessions that are worked
+//! on at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -15,7 +17,7 @@ use transcript::conversation::usage::Ledger;
 use transcript::format::threads;
 
 use crate::LakeError;
-use crate::group::Group;
+use crate::group::{Group, relatives};
 use crate::identity::project_of;
 use crate::rows::{Made, Policy, make};
 use crate::schema::{TABLES, VERSION};
@@ -84,15 +86,32 @@ struct Job<'a> {
 }
 
 impl Push<'_> {
-    /// Pushes these sessions. If the target fails, what was pushed until then is returned too.
+    /// Pushes some of these sessions. If the target fails, what was pushed until then is returned
+    /// too.
     pub fn run(
         &self,
+        groups: &[Group],
         chosen: &[&Group],
         state: &mut State,
         progress: &Progress,
     ) -> (Pushed, Result<(), LakeError>) {
-        let mut pushed = Pushed::default();
-        let jobs = self.jobs(chosen, state, &mut pushed);
+        let again = if self.target.is_removed() { Again::Everything } else { self.again };
+        let push = Push { again, ..*self };
+        let mut jobs = Vec::new();
+        let unchanged = push.jobs(chosen, state, &mut jobs);
+        push.jobs(&relatives(groups, chosen, (self.ledger, state)), state, &mut jobs);
+        // The longest first, so that no thread is left alone with it at the end.
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.size));
+        push.deliver_all(&jobs, Pushed { unchanged, ..Pushed::default() }, state, progress)
+    }
+
+    fn deliver_all(
+        &self,
+        jobs: &[Job<'_>],
+        pushed: Pushed,
+        state: &mut State,
+        progress: &Progress,
+    ) -> (Pushed, Result<(), LakeError>) {
         progress.total.store(jobs.iter().map(|job| job.size).sum(), Ordering::Relaxed);
         let other_days = match self.days_without_state(state) {
             Ok(days) => days,
@@ -100,7 +119,7 @@ impl Push<'_> {
         };
         let shared = Shared {
             push: self,
-            jobs: &jobs,
+            jobs,
             next: AtomicUsize::new(0),
             is_stopped: AtomicBool::new(false),
             permits: Permits::new(self.threads.max(1)),
@@ -119,11 +138,11 @@ impl Push<'_> {
         (pushed, error.map_or(Ok(()), Err))
     }
 
-    /// The sessions that have changed.
-    fn jobs<'g>(&self, chosen: &[&'g Group], state: &State, pushed: &mut Pushed) -> Vec<Job<'g>> {
+    /// Adds the sessions that have changed, and returns how many have not.
+    fn jobs<'g>(&self, chosen: &[&'g Group], state: &State, jobs: &mut Vec<Job<'g>>) -> u64 {
         let mut projects: HashMap<&str, Option<String>> = HashMap::new();
         let rules = self.rules();
-        let mut jobs = Vec::new();
+        let mut unchanged = 0;
         for group in chosen {
             let known = state.of(&group.id);
             let cwd = group.files.iter().find_map(|file| self.ledger.sources[*file].cwd.as_deref());
@@ -134,15 +153,13 @@ impl Push<'_> {
             let project = project.or_else(|| known?.project.clone());
             let (print, size) = self.print(group, &rules, project.as_deref());
             let is_same = known.is_some_and(|known| known.print == print);
-            if is_same && self.again == Again::Changed {
-                pushed.unchanged += 1;
+            if group.is_remainder || (is_same && self.again == Again::Changed) {
+                unchanged += 1;
             } else {
                 jobs.push(Job { group, print, project, size });
             }
         }
-        // The longest first, so that no thread is left alone with it at the end.
-        jobs.sort_by_key(|job| std::cmp::Reverse(job.size));
-        jobs
+        unchanged
     }
 
     /// What all rows depend on.
@@ -176,7 +193,8 @@ impl Push<'_> {
             let sum = message.spending(&self.policy.prices);
             hasher.update(&message.id);
             let (usage, cost, time) = (message.usage, sum.cost, message.time);
-            hasher.update(format!("\0{}\0{usage:?}\0{cost:?}\0{time:?}\0", call.is_copy));
+            let is_copy = call.owner.is_some();
+            hasher.update(format!("\0{is_copy}\0{usage:?}\0{cost:?}\0{time:?}\0"));
         }
         (hex(&hasher.finalize()[..16]), size)
     }
@@ -189,9 +207,9 @@ impl Push<'_> {
             return Ok(days);
         }
         let start = format!("{}-", self.policy.machine);
-        let is_ours = |name: &str| name.starts_with(&start) && name.ends_with(".parquet");
-        for table in &TABLES {
-            for stored in self.target.list(table.name, &is_ours)? {
+        // A push that was stopped has written the first table, or not yet deleted the last.
+        for table in [&TABLES[0], &TABLES[TABLES.len() - 1]] {
+            for stored in self.target.list_from(table.name, &start)? {
                 let mut parts = stored.key.rsplit('/');
                 if let (Some(name), Some(day)) = (parts.next(), parts.next()) {
                     let known = days.entry(name.to_owned()).or_default();
@@ -282,6 +300,8 @@ impl Shared<'_, '_> {
             print: job.print.clone(),
             day: made.day,
             project: job.project.clone(),
+            has_transcript: job.group.has_transcript(self.push.ledger),
+            copies: job.group.copies(self.push.ledger),
             objects,
         };
         let mut done = lock(&self.done);

@@ -7,12 +7,14 @@
 mod file;
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use index::catalog::agent_of;
-use transcript::client::check::{Report, check_with};
+use transcript::client::check::{Report, check_and_keep};
 use transcript::client::history::Rules;
-use transcript::conversation::place::agents;
+use transcript::conversation::place::{Agent, is_agent};
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::{CountedFile, Ledger};
@@ -106,6 +108,9 @@ pub(crate) struct Made {
     pub(crate) objects: Vec<Object>,
 }
 
+/// How many names are remembered.
+const NAMES: usize = 1_000;
+
 /// Where an answer is in its file.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
@@ -132,8 +137,9 @@ struct Sums {
 /// Makes the rows of one session.
 struct Maker<'a> {
     policy: &'a Policy,
-    common: Vec<Cell<'a>>,
     mask: Mask<'a>,
+    /// Names of models and tools without secrets: the same few come again and again.
+    names: HashMap<String, Rc<str>>,
     sheets: Vec<Sheet>,
     /// The messages of the API that another session had first.
     copies: HashSet<&'a str>,
@@ -151,7 +157,7 @@ pub(crate) fn make(
 ) -> Result<Made, LakeError> {
     let mask = || policy.redactor.as_deref().map_or_else(Mask::none, Mask::new);
     let project = project.map(|project| mask().text(project).into_owned());
-    let common = vec![
+    let common = [
         Cell::Number(i64::from(VERSION)),
         Cell::Text(&policy.machine),
         policy.user.as_ref().into(),
@@ -160,26 +166,33 @@ pub(crate) fn make(
         Cell::Text(&group.id),
         Cell::Text(policy.content.name()),
     ];
-    let copies = group.calls.iter().filter(|call| call.is_copy);
+    let copies = group.calls.iter().filter(|call| call.owner.is_some());
     let mut maker = Maker {
         policy,
-        common,
         mask: mask(),
-        sheets: (0..TABLES.len()).map(Sheet::new).collect(),
+        names: HashMap::new(),
+        sheets: (0..TABLES.len()).map(|table| Sheet::new(table, &common)).collect(),
         copies: copies.map(|call| ledger.entries[call.entry].message.id.as_str()).collect(),
         placed: HashMap::new(),
         sums: Sums::default(),
     };
+    let files = || group.files.iter().map(|number| &ledger.sources[*number]);
+    let newest = files().filter(|file| !file.is_agent).max_by_key(|file| file.modified);
+    // Each file is read once, for its rows and for what is wrong with it.
+    let mut read = HashMap::new();
+    let report = newest.and_then(|newest| maker.check(newest, files(), &mut read));
     for number in &group.files {
         let source = &ledger.sources[*number];
         maker.mask = mask();
-        let conversation = Conversation::open(&source.path)?;
+        let conversation = match read.remove(&source.path) {
+            Some(conversation) => conversation,
+            None => Conversation::open(&source.path)?,
+        };
         maker.file(*number, source, &conversation)?;
     }
     maker.calls(ledger, group)?;
-    let files = group.files.iter().map(|number| &ledger.sources[*number]);
-    let newest = files.clone().filter(|file| !file.is_agent).max_by_key(|file| file.modified);
-    maker.session(newest.or_else(|| files.clone().next()))?;
+    maker.findings(report.as_ref())?;
+    maker.session(newest.or_else(|| files().next()), report.as_ref())?;
     let day = day_folder(maker.sums.first.or(maker.sums.first_of_agent));
     let objects = maker.sheets.into_iter().map(Sheet::finish).collect::<Result<_, _>>()?;
     Ok(Made { day, objects })
@@ -187,12 +200,26 @@ pub(crate) fn make(
 
 impl Maker<'_> {
     fn put(&mut self, table: usize, row: &[Cell<'_>]) -> Result<(), LakeError> {
-        self.sheets[table].add(&self.common, row)
+        self.sheets[table].add(row)
     }
 
     /// A text without secrets.
     fn masked(&mut self, text: Option<&str>) -> Option<String> {
         text.map(|text| self.mask.text(text).into_owned())
+    }
+
+    /// The same for the name of a model or a tool.
+    fn masked_name(&mut self, name: Option<&str>) -> Option<Rc<str>> {
+        let name = name?;
+        if let Some(known) = self.names.get(name) {
+            return Some(Rc::clone(known));
+        }
+        if self.names.len() >= NAMES {
+            self.names.clear();
+        }
+        let masked: Rc<str> = self.mask.text(name).into();
+        self.names.insert(name.to_owned(), Rc::clone(&masked));
+        Some(masked)
     }
 
     /// A path or a branch without secrets, if it is pushed at all.
@@ -215,14 +242,14 @@ impl Maker<'_> {
                 i64::try_from(cost.trillionths()).unwrap_or(MOST_DOLLARS).min(MOST_DOLLARS)
             });
             let placed = self.placed.get(&(call.file, message.id.clone())).copied();
-            let model = self.masked(message.model.as_deref());
-            let tool = self.masked(message.tool.as_deref());
+            let model = self.masked_name(message.model.as_deref());
+            let tool = self.masked_name(message.tool.as_deref());
             let agent = agent_of(&source.path);
             self.put(
                 CALLS,
                 &[
                     Cell::Text(&message.id),
-                    model.as_ref().into(),
+                    model.as_deref().into(),
                     moment(message.time),
                     days(message.time),
                     usage.input.into(),
@@ -232,28 +259,30 @@ impl Maker<'_> {
                     usage.cache_read.into(),
                     usage.searches.into(),
                     cost.into(),
-                    call.is_copy.into(),
+                    call.owner.is_some().into(),
                     usage.at_least.into(),
                     (source.is_agent || message.is_sidechain).into(),
                     agent.as_ref().into(),
                     placed.map(|placed| placed.turn).into(),
                     placed.map(|placed| placed.place).into(),
                     placed.and_then(|placed| placed.branch).into(),
-                    tool.as_ref().into(),
+                    tool.as_deref().into(),
                     message.tier.as_deref().into(),
                     message.speed.as_deref().into(),
-                    Some(message.line).filter(|_| !call.is_copy).into(),
+                    Some(message.line).filter(|_| call.owner.is_none()).into(),
                 ],
             )?;
         }
         Ok(())
     }
 
-    /// The row of the session itself, and what is wrong with it.
-    fn session(&mut self, source: Option<&CountedFile>) -> Result<(), LakeError> {
+    /// The row of the session itself.
+    fn session(
+        &mut self,
+        source: Option<&CountedFile>,
+        report: Option<&Report>,
+    ) -> Result<(), LakeError> {
         let seen = source.and_then(|source| preview(&source.path).ok()).unwrap_or_default();
-        let report = source.filter(|source| !source.is_agent).and_then(|source| self.check(source));
-        self.findings(report.as_ref())?;
         let Preview { cwd, branch, version, title, prompt, .. } = &seen;
         let cwd = cwd.as_deref().or_else(|| source?.cwd.as_deref());
         let [cwd, branch] = [cwd, branch.as_deref()].map(|text| self.masked_path(text));
@@ -262,7 +291,7 @@ impl Maker<'_> {
         let version = self.masked(version.as_deref());
         let sums = std::mem::take(&mut self.sums);
         let first = sums.first.or(sums.first_of_agent);
-        let lost = report.as_ref().map(|report| report.reach.lost);
+        let lost = report.map(|report| report.reach.lost);
         let row = [
             moment(first),
             moment(sums.last),
@@ -277,7 +306,7 @@ impl Maker<'_> {
             sums.compactions.into(),
             sums.agents.into(),
             sums.damaged.into(),
-            report.as_ref().map(|report| report.verdict.name()).into(),
+            report.map(|report| report.verdict.name()).into(),
             lost.into(),
             title.as_ref().into(),
             prompt.as_ref().into(),
@@ -288,12 +317,24 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// What `quipu check` says; `None` if it cannot read the session.
-    fn check(&self, source: &CountedFile) -> Option<Report> {
+    /// What `quipu check` says; `None` if it cannot read the session. What it has read goes to
+    /// `read`, by path.
+    fn check<'s>(
+        &self,
+        source: &CountedFile,
+        files: impl Iterator<Item = &'s CountedFile>,
+        read: &mut HashMap<PathBuf, Conversation>,
+    ) -> Option<Report> {
         let session = Session::at(&source.path).ok()?;
         let usual = Arc::default();
         let redactor = self.policy.redactor.as_ref().unwrap_or(&usual);
-        check_with(&session, agents(&session), Rules::newest(), None, redactor).ok()
+        let ours = files.filter(|file| file.project == source.project && is_agent(&file.path));
+        let agents = ours.map(|file| Agent::at(file.path.clone())).collect();
+        let checked = check_and_keep(&session, agents, Rules::newest(), None, redactor).ok()?;
+        for conversation in checked.agents.into_iter().chain([checked.main]) {
+            read.insert(conversation.path.clone(), conversation);
+        }
+        Some(checked.report)
     }
 
     fn findings(&mut self, report: Option<&Report>) -> Result<(), LakeError> {

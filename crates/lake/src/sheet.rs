@@ -3,20 +3,15 @@
 //! Invariants: equal rows make equal bytes; memory is bounded: rows are written in groups of a few
 //! megabytes, into memory as long as the result is small, and else into a file without a name.
 
-use std::io::{Read, Seek, SeekFrom, Write as _};
-use std::sync::Arc;
+use std::io::{Read, Seek as _, Write as _};
 
-use bytes::Bytes;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use parquet::schema::types::ColumnPath;
 use sha2::{Digest, Sha256};
 use tempfile::SpooledTempFile;
 
 use crate::LakeError;
-use crate::schema::{COMMON, Column, Holds, Null, TABLES, parquet_of};
+use crate::column::Values;
+use crate::parquet::{Footer, MAGIC};
+use crate::schema::{COMMON, Holds, Null, TABLES};
 
 /// A value of a row.
 #[derive(Clone, Debug)]
@@ -86,205 +81,114 @@ const GROUP_ROWS: usize = 50_000;
 /// Up to this size, what was written is in memory.
 const IN_MEMORY: usize = 256 << 10;
 
-/// Columns with fewer bytes than this are not compressed: making a compressor takes longer than
-/// that saves. Most sessions are short, and most columns of a session have few values.
-const COMPRESSED: usize = 1 << 10;
-
-/// How the columns are written, decided from the first rows. The columns that all tables have are
-/// the same in each row: as a dictionary of one word they need no compression.
-fn properties(values: &[Values]) -> WriterProperties {
-    let mut made = WriterProperties::builder()
-        .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_created_by("quipu lake".to_owned())
-        .set_compression(Compression::UNCOMPRESSED)
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_offset_index_disabled(true)
-        .set_dictionary_page_size_limit(256 << 10)
-        .set_data_page_size_limit(256 << 10);
-    for (at, values) in values.iter().enumerate() {
-        let path = ColumnPath::from(values.column.name);
-        if at >= COMMON.len() && values.size() >= COMPRESSED {
-            let zstd = Compression::ZSTD(ZstdLevel::default());
-            made = made.set_column_compression(path.clone(), zstd);
-        }
-        if values.column.holds == Holds::Text {
-            // The least and the greatest of a few ids and paths help no query.
-            made = made.set_column_statistics_enabled(path, EnabledStatistics::None);
-        } else {
-            made = made.set_column_dictionary_enabled(path, false);
-        }
-    }
-    made.build()
-}
-
-/// The values of one column that are not written yet.
-#[derive(Debug)]
-struct Values {
-    column: &'static Column,
-    /// 1 for each value, 0 for each null; only of columns that may be null.
-    levels: Vec<i16>,
-    numbers: Vec<i64>,
-    days: Vec<i32>,
-    flags: Vec<bool>,
-    texts: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Values {
-    fn new(column: &'static Column) -> Values {
-        let (levels, numbers, days) = (Vec::new(), Vec::new(), Vec::new());
-        let (flags, texts, ends) = (Vec::new(), Vec::new(), Vec::new());
-        Values { column, levels, numbers, days, flags, texts, ends }
-    }
-
-    /// Adds a value. One of another type counts as missing: the tables are data, so that is not
-    /// checked when they are compiled, but by tests.
-    fn add(&mut self, cell: &Cell<'_>) {
-        let is_there = match (cell, self.column.holds) {
-            (Cell::Text(text), Holds::Text) => {
-                self.texts.extend_from_slice(text.as_bytes());
-                self.ends.push(self.texts.len());
-                true
-            }
-            (Cell::Number(number), Holds::Number | Holds::Dollars | Holds::Moment) => {
-                self.numbers.push(*number);
-                true
-            }
-            (Cell::Days(days), Holds::Day) => {
-                self.days.push(*days);
-                true
-            }
-            (Cell::Flag(flag), Holds::Flag) => {
-                self.flags.push(*flag);
-                true
-            }
-            (cell, _) => {
-                debug_assert!(matches!(cell, Cell::Null), "{}: {cell:?}", self.column.name);
-                false
-            }
-        };
-        match self.column.null {
-            Null::Maybe => self.levels.push(i16::from(is_there)),
-            Null::Never if !is_there => {
-                debug_assert!(false, "{} is null", self.column.name);
-                self.fill();
-            }
-            Null::Never => {}
-        }
-    }
-
-    /// A value for a column that must have one.
-    fn fill(&mut self) {
-        match self.column.holds {
-            Holds::Text => self.ends.push(self.texts.len()),
-            Holds::Number | Holds::Dollars | Holds::Moment => self.numbers.push(0),
-            Holds::Day => self.days.push(0),
-            Holds::Flag => self.flags.push(false),
-        }
-    }
-
-    /// How many bytes its values have. Flags are bits.
-    fn size(&self) -> usize {
-        self.texts.len() + 8 * self.numbers.len() + 4 * self.days.len() + self.flags.len() / 8
-    }
-
-    fn write(&mut self, writer: &mut SerializedColumnWriter<'_>) -> Result<(), LakeError> {
-        let levels = (self.column.null == Null::Maybe).then_some(self.levels.as_slice());
-        match self.column.holds {
-            Holds::Text => {
-                let texts = Bytes::from(std::mem::take(&mut self.texts));
-                let mut from = 0;
-                let values: Vec<ByteArray> = std::mem::take(&mut self.ends)
-                    .into_iter()
-                    .map(|end| {
-                        let text = texts.slice(from..end);
-                        from = end;
-                        ByteArray::from(text)
-                    })
-                    .collect();
-                writer.typed::<ByteArrayType>().write_batch(&values, levels, None)?;
-            }
-            Holds::Number | Holds::Dollars | Holds::Moment => {
-                writer.typed::<Int64Type>().write_batch(&self.numbers, levels, None)?;
-            }
-            Holds::Day => {
-                writer.typed::<Int32Type>().write_batch(&self.days, levels, None)?;
-            }
-            Holds::Flag => {
-                writer.typed::<BoolType>().write_batch(&self.flags, levels, None)?;
-            }
-        }
-        *self = Values::new(self.column);
-        Ok(())
-    }
-}
-
 /// A table of a session while it is being made.
 pub(crate) struct Sheet {
     table: usize,
-    /// Made when the first rows are known.
-    writer: Option<SerializedFileWriter<SpooledTempFile>>,
+    /// The columns that all tables have, and one value of each: it is the same in each row.
+    common: Vec<Values>,
+    /// The rows that are not written yet, by column.
     values: Vec<Values>,
     rows: usize,
     bytes: usize,
     all_rows: u64,
+    footer: Footer,
+    file: SpooledTempFile,
+    size: u64,
+    hasher: Sha256,
 }
 
 impl Sheet {
-    /// An empty table, by its place in [`TABLES`].
-    pub(crate) fn new(table: usize) -> Sheet {
-        let values = TABLES[table].all().map(Values::new).collect();
-        Sheet { table, writer: None, values, rows: 0, bytes: 0, all_rows: 0 }
+    /// An empty table, by its place in [`TABLES`], and the common columns of all of its rows.
+    pub(crate) fn new(table: usize, common: &[Cell<'_>]) -> Sheet {
+        debug_assert_eq!(common.len(), COMMON.len());
+        let mut first: Vec<Values> = COMMON.iter().map(Values::new).collect();
+        for (values, cell) in first.iter_mut().zip(common) {
+            add(values, cell);
+        }
+        Sheet {
+            table,
+            common: first,
+            values: TABLES[table].columns().map(Values::new).collect(),
+            rows: 0,
+            bytes: 0,
+            all_rows: 0,
+            footer: Footer::default(),
+            file: SpooledTempFile::new(IN_MEMORY),
+            size: 0,
+            hasher: Sha256::new(),
+        }
     }
 
-    /// Adds a row: the common columns, then those of the table.
-    pub(crate) fn add(&mut self, common: &[Cell<'_>], row: &[Cell<'_>]) -> Result<(), LakeError> {
-        debug_assert_eq!(common.len() + row.len(), self.values.len());
-        for (values, cell) in self.values.iter_mut().zip(common.iter().chain(row)) {
-            values.add(cell);
+    /// Adds a row: the columns of the table.
+    pub(crate) fn add(&mut self, row: &[Cell<'_>]) -> Result<(), LakeError> {
+        debug_assert_eq!(row.len(), self.values.len());
+        for (values, cell) in self.values.iter_mut().zip(row) {
+            add(values, cell);
             self.bytes += if let Cell::Text(text) = cell { text.len() + 8 } else { 8 };
         }
         self.rows += 1;
         self.all_rows += 1;
         if self.rows >= GROUP_ROWS || self.bytes >= GROUP_BYTES {
-            self.flush()?;
+            let mut out = Vec::new();
+            self.flush(&mut out)?;
+            self.write(&out)?;
         }
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), LakeError> {
-        let writer = if let Some(writer) = &mut self.writer {
-            writer
-        } else {
-            let file = SpooledTempFile::new(IN_MEMORY);
-            let properties = Arc::new(properties(&self.values));
-            let made = SerializedFileWriter::new(file, parquet_of(self.table)?, properties)?;
-            self.writer.insert(made)
-        };
+    /// Appends the rows that are not written yet to `out`, which is written next.
+    fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), LakeError> {
+        if self.size == 0 {
+            out.extend_from_slice(MAGIC);
+        }
         if self.rows == 0 {
             return Ok(());
         }
-        let mut group = writer.next_row_group()?;
-        for values in &mut self.values {
-            if let Some(mut writer) = group.next_column()? {
-                values.write(&mut writer)?;
-                writer.close()?;
-            }
-        }
-        group.close()?;
+        let common = self.common.iter().map(|values| (values.column, values.repeated(self.rows)));
+        let others = self.values.iter_mut().map(|values| {
+            let values = std::mem::replace(values, Values::new(values.column));
+            (values.column, values.pages())
+        });
+        let offset = self.size + out.len() as u64;
+        self.footer.group(out, offset, self.rows, common.chain(others))?;
         (self.rows, self.bytes) = (0, 0);
         Ok(())
     }
 
+    fn write(&mut self, bytes: &[u8]) -> Result<(), LakeError> {
+        self.hasher.update(bytes);
+        self.size += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(LakeError::scratch)
+    }
+
     /// The whole file.
     pub(crate) fn finish(mut self) -> Result<Object, LakeError> {
-        self.flush()?;
-        let made = self.writer.take().ok_or_else(|| LakeError::Parquet("no writer".to_owned()))?;
-        let mut file = made.into_inner()?;
-        let size = file.seek(SeekFrom::End(0)).map_err(LakeError::scratch)?;
-        let mut object = Object { file, size, rows: self.all_rows, hash: String::new() };
-        object.hash = object.digest().map_err(LakeError::scratch)?;
-        Ok(object)
+        let mut out = Vec::new();
+        self.flush(&mut out)?;
+        let footer = std::mem::take(&mut self.footer);
+        footer.finish(self.table, &mut out)?;
+        self.write(&out)?;
+        let hash = hex(&self.hasher.finalize()[..12]);
+        Ok(Object { file: self.file, size: self.size, rows: self.all_rows, hash })
+    }
+}
+
+/// Adds a value to a column. One of another type counts as missing: the tables are data, so that is
+/// not checked when they are compiled, but by tests.
+fn add(values: &mut Values, cell: &Cell<'_>) {
+    match (cell, values.column.holds) {
+        (Cell::Text(text), Holds::Text) => values.add_text(text),
+        (Cell::Number(number), Holds::Number | Holds::Dollars | Holds::Moment) => {
+            values.add_number(*number);
+        }
+        (Cell::Days(days), Holds::Day) => values.add_number((*days).into()),
+        (Cell::Flag(flag), Holds::Flag) => values.add_flag(*flag),
+        (cell, _) => {
+            let name = values.column.name;
+            debug_assert!(matches!(cell, Cell::Null), "{name}: {cell:?}");
+            debug_assert!(values.column.null == Null::Maybe, "{name} is null");
+            values.add_null();
+        }
     }
 }
 
@@ -307,12 +211,6 @@ impl Object {
         Ok(&mut self.file)
     }
 
-    fn digest(&mut self) -> std::io::Result<String> {
-        let mut hasher = Sha256::new();
-        std::io::copy(&mut self.bytes()?, &mut hasher)?;
-        Ok(hex(&hasher.finalize()[..12]))
-    }
-
     /// An object with a few bytes, to see whether it can be stored.
     pub(crate) fn probe() -> Result<Object, LakeError> {
         Object::of(b"quipu lake check\n").map_err(LakeError::scratch)
@@ -333,3 +231,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+#[path = "sheet_tests.rs"]
+mod tests;

@@ -1,8 +1,9 @@
 //! What was pushed to a target, and when it has to be pushed again.
 //!
 //! A file with one line for each session that was pushed, appended after its objects are in place.
-//! Invariants: a line that is damaged or cut off counts as not there; the file is never needed:
-//! without it, everything is pushed again, to the same objects.
+//! Invariants: a line that is damaged or cut off counts as not there; without the file, everything
+//! is pushed again, to the same objects. Only it knows what was erased, and which calls belong to a
+//! session that the client has deleted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -25,6 +26,12 @@ pub struct Record {
     /// The project's identity, which may be impossible to find out later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Its own transcript was there, and not only files of its sub-agents.
+    #[serde(default)]
+    pub has_transcript: bool,
+    /// The calls that other sessions had first, by session: a number stands for the id of each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub copies: BTreeMap<String, Vec<u64>>,
     /// The hash and the size of each table's object.
     #[serde(default)]
     pub objects: BTreeMap<String, (String, u64)>,
@@ -65,7 +72,12 @@ impl State {
                 known.insert(record.session.clone(), record);
             }
         }
-        let state = State { path: path.to_owned(), is_new: known.is_empty(), known, log: None };
+        let state = State {
+            path: path.to_owned(),
+            is_new: known.values().all(Record::is_erased),
+            known,
+            log: None,
+        };
         let is_ragged = text.last().is_some_and(|byte| *byte != b'\n');
         if is_ragged || lines > 2 * state.known.len() + 100 {
             state.rewrite()?;

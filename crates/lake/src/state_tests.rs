@@ -19,6 +19,18 @@ fn the_last_line_of_a_session_counts() {
     assert_eq!(state.records().count(), 2);
 }
 
+/// Of what was erased, nothing else is known than that.
+#[test]
+fn an_erasure_alone_is_no_knowledge_of_pushes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pushed.jsonl");
+    let mut state = State::open(&path).expect("a state");
+    state.add(record("a", "")).expect("added");
+    assert!(State::open(&path).expect("a state").is_new);
+    state.add(record("b", "1")).expect("added");
+    assert!(!State::open(&path).expect("a state").is_new);
+}
+
 #[test]
 fn a_file_cut_at_any_byte_is_read() {
     let folder = tempfile::tempdir().expect("a folder");

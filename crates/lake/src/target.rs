@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::LakeError;
 use crate::bucket::{Bucket, Surroundings};
+use crate::schema::TABLES;
 use crate::sheet::Object;
 
 /// A place for objects.
@@ -60,6 +61,22 @@ impl Target {
         Ok(Target::Folder(path))
     }
 
+    /// Whether a folder is not there or has no tables: whatever was pushed to it is not there.
+    pub(crate) fn is_removed(&self) -> bool {
+        match self {
+            Target::Folder(folder) => TABLES.iter().all(|table| !folder.join(table.name).is_dir()),
+            Target::Bucket(_) => false,
+        }
+    }
+
+    /// What it is told from other targets by: its name, and where a bucket of that name is.
+    pub fn identity(&self) -> String {
+        match self {
+            Target::Folder(_) => self.shown(),
+            Target::Bucket(bucket) => bucket.identity(),
+        }
+    }
+
     /// Its name, without credentials.
     pub fn shown(&self) -> String {
         match self {
@@ -71,7 +88,12 @@ impl Target {
     /// Puts an object in place; one of that name is replaced.
     pub fn put(&self, key: &str, object: &mut Object) -> Result<(), LakeError> {
         match self {
-            Target::Folder(folder) => put_file(&folder.join(key), object),
+            Target::Folder(folder) => {
+                let path = folder.join(key);
+                let failed = |source| LakeError::Write { path: path.clone(), source };
+                without_links(folder, key).map_err(failed)?;
+                put_file(&path, object)
+            }
             Target::Bucket(bucket) => bucket.put(key, object),
         }
     }
@@ -88,10 +110,20 @@ impl Target {
                 list_files(folder, under, passes, 3, &mut found)?;
                 found
             }
-            Target::Bucket(bucket) => bucket.list(under, passes)?,
+            Target::Bucket(bucket) => bucket.list(under, "", passes)?,
         };
+        // A bucket may say a name twice.
         found.sort();
+        found.dedup();
         Ok(found)
+    }
+
+    /// The objects of a table whose names begin so.
+    pub(crate) fn list_from(&self, table: &str, start: &str) -> Result<Vec<Stored>, LakeError> {
+        match self {
+            Target::Folder(_) => self.list(table, &|name| name.starts_with(start)),
+            Target::Bucket(bucket) => bucket.list(table, start, &|_| true),
+        }
     }
 
     /// Removes an object; it need not exist.
@@ -99,7 +131,7 @@ impl Target {
         match self {
             Target::Folder(folder) => {
                 let path = folder.join(key);
-                match fs::remove_file(&path) {
+                match without_links(folder, key).and_then(|()| fs::remove_file(&path)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         Err(LakeError::Write { path, source: error })
                     }
@@ -131,6 +163,24 @@ impl Target {
     }
 }
 
+/// Fails if a folder between that of the lake and an object is a link: it could lead anywhere.
+fn without_links(folder: &Path, key: &str) -> io::Result<()> {
+    let mut path = folder.to_owned();
+    for part in Path::new(key).parent().into_iter().flat_map(Path::components) {
+        path.push(part);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_symlink() => {
+                let text = format!("`{}` is a link, which is not followed", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
 fn put_file(path: &Path, object: &mut Object) -> Result<(), LakeError> {
     let failed = |source| LakeError::Write { path: path.to_owned(), source };
     let folder = path.parent().unwrap_or(path);
@@ -143,23 +193,29 @@ fn put_file(path: &Path, object: &mut Object) -> Result<(), LakeError> {
         io::copy(&mut bytes, &mut file)?;
         fs::rename(&part, path)
     };
-    match write(object) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(folder).map_err(failed)?;
-            write(object).map_err(failed)
-        }
-        done => done.map_err(failed),
+    let mut done = write(object);
+    if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        fs::create_dir_all(folder).map_err(failed)?;
+        done = write(object);
     }
+    if done.is_err() {
+        // A full disk has no place for what is of no use.
+        let _ = fs::remove_file(&part);
+    }
+    done.map_err(failed)
 }
 
 /// A new file, with the permissions that the user's new files have: a lake is shared. A link or a
 /// pipe of that name is not written to.
 fn create(path: &Path) -> io::Result<fs::File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    let new = || fs::OpenOptions::new().write(true).create_new(true).open(path);
+    match new() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            new()
+        }
+        made => made,
     }
-    fs::OpenOptions::new().write(true).create_new(true).open(path)
 }
 
 fn list_files(

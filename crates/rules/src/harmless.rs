@@ -4,6 +4,7 @@
 //! lists is a question.
 
 use crate::command::base;
+use crate::git::means_option;
 use crate::shell::{Arg, Simple};
 
 /// Variables that may be set before a command: they change how it prints, not what it does.
@@ -43,15 +44,32 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
     }
     let is = |text: &str| words.iter().any(|word| word.text == text);
     let has = |start: &str| words.iter().any(|word| word.text.starts_with(start));
+    let has_short = |letter: char| {
+        let is_short = |word: &Arg| word.text.starts_with('-') && !word.text.starts_with("--");
+        words.iter().any(|word| is_short(word) && word.text.contains(letter))
+    };
     // A pattern may become an option.
     let opens = words.iter().any(|word| word.is_pattern && word.text.starts_with(['*', '?', '[']));
     match name.text.as_str() {
-        text if READING.contains(&text) => {}
+        // The shell evaluates the name of a variable that may be an element of a list.
+        "test" | "[" if is("-v") || is("-R") => return None,
+        // A file of patterns, however the option is written.
+        "grep" | "egrep" | "fgrep" if words.iter().any(names_patterns) => return None,
+        // Without a folder, it goes to the home folder.
         "cd" => {
-            if words.len() > 1 || has("-") {
+            if words.len() != 1 || has("-") {
                 return None;
             }
         }
+        // Names of files that are in a file.
+        "wc" if has("--f") => return None,
+        // What follows links leads anywhere.
+        "grep" | "egrep" | "fgrep" if has_short('R') || has("--dereference-r") => return None,
+        "ls" if has_short('R') && (has_short('L') || has_short('H') || has("--deref")) => {
+            return None;
+        }
+        "diff" if (has_short('r') || has("--rec")) && !has("--no-dereference") => return None,
+        "find" if has("-L") || has("-H") || is("-follow") => return None,
         "date" => {
             let is_plain = |word: &Arg| {
                 word.text.starts_with('+') || matches!(word.text.as_str(), "-u" | "-I" | "--utc")
@@ -60,6 +78,7 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
                 return None;
             }
         }
+        text if READING.contains(&text) => {}
         "printf" if !has("-v") => {}
         "sort" => {
             let is_plain = |word: &Arg| {
@@ -70,8 +89,7 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
                 return None;
             }
         }
-        "uniq"
-            if !opens && words.iter().filter(|word| !word.text.starts_with('-')).count() <= 1 => {}
+        "uniq" if !opens && words.iter().filter(|word| is_file(word)).count() <= 1 => {}
         "find" => {
             let acts = [
                 "-exec",
@@ -108,7 +126,7 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
     let skipped = match name.text.as_str() {
         "echo" | "printf" | "sleep" | "true" | "false" | ":" | "tr" | "date" | "test" | "["
         | "whoami" | "basename" | "dirname" => words.len(),
-        "grep" | "egrep" | "fgrep" if !has("-f") && !has("--file") => {
+        "grep" | "egrep" | "fgrep" => {
             let pattern = words.iter().position(|word| !word.text.starts_with('-'));
             if has("-e") { 0 } else { pattern.map_or(words.len(), |at| at + 1) }
         }
@@ -117,29 +135,48 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
     Some(words.iter().skip(skipped).collect())
 }
 
+/// Whether a word of `uniq` is a file: a single hyphen is the standard input.
+fn is_file(word: &Arg) -> bool {
+    word.text == "-" || !word.text.starts_with('-')
+}
+
+/// Whether a word of `grep` may name a file of patterns.
+fn names_patterns(word: &Arg) -> bool {
+    match word.text.strip_prefix("--") {
+        Some(long) => {
+            let lists = ["files-with-matches", "files-without-match"];
+            long.starts_with("fi") && !long.starts_with("fix") && !lists.contains(&long)
+        }
+        None => word.text.strip_prefix('-').is_some_and(|short| short.contains('f')),
+    }
+}
+
 fn is_home(word: &Arg) -> bool {
-    ["$HOME", "${HOME}", "$PWD", "${PWD}"].iter().any(|name| word.text.starts_with(name))
+    let names = ["$HOME", "${HOME}", "$PWD", "${PWD}"];
+    !word.is_literal && names.iter().any(|name| word.text.starts_with(name))
 }
 
 /// Whether git only reads with these words.
 fn is_reading_git(words: &[Arg]) -> bool {
     let Some((verb, rest)) = words.split_first() else { return false };
     let has = |start: &str| rest.iter().any(|word| word.text.starts_with(start));
-    if has("--output")
-        || has("--ext-diff")
-        || has("--textconv")
-        || has("--open-files-in-pager")
-        || has("-O")
-        || has("--upload-pack")
-        || has("--exec")
-    {
+    let acts = [
+        "--output",
+        "--ext-diff",
+        "--textconv",
+        "--open-files-in-pager",
+        "--upload-pack",
+        "--exec",
+        "--contents",
+    ];
+    // Git knows an option by the beginning of its name.
+    let acts = |word: &Arg| acts.iter().any(|option| means_option(&word.text, option));
+    if has("-O") || rest.iter().any(acts) {
         return false;
     }
     match verb.text.as_str() {
-        "status" | "diff" | "log" | "show" | "ls-files" | "rev-parse" | "describe" | "shortlog" => {
-            true
-        }
-        "blame" => !has("--contents"),
+        "status" | "diff" | "log" | "show" | "ls-files" | "rev-parse" | "describe" | "shortlog"
+        | "blame" => true,
         "branch" => rest.iter().all(|word| {
             matches!(
                 word.text.as_str(),
@@ -193,13 +230,18 @@ fn edited_by_sed(words: &[Arg]) -> Option<Vec<&Arg>> {
         [script, files @ ..] => (script, files),
         [] => return None,
     };
-    let text = script.text.strip_prefix('s')?;
-    let mark = text.chars().next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
-    let parts: Vec<&str> = text[mark.len_utf8()..].split(mark).collect();
-    let [_, _, flags] = parts[..] else { return None };
-    let is_plain =
-        flags.chars().all(|c| "gIip0123456789".contains(c)) && !script.text.contains('\n');
+    let is_plain = edited_script(&script.text);
     let is_known = option.text == "-i" && is_plain && !files.is_empty();
     (is_known && !files.iter().any(|file| file.text.starts_with('-')))
         .then(|| files.iter().collect())
+}
+
+/// Whether a script of sed replaces a text and does nothing else.
+pub(crate) fn edited_script(script: &str) -> bool {
+    let Some(text) = script.strip_prefix('s') else { return false };
+    let mark = text.chars().next().filter(|c| c.is_ascii_punctuation() && *c != '\\');
+    let Some(mark) = mark else { return false };
+    let parts: Vec<&str> = text[mark.len_utf8()..].split(mark).collect();
+    let [_, _, flags] = parts[..] else { return false };
+    flags.chars().all(|c| "gIip0123456789".contains(c)) && !script.contains('\n')
 }

@@ -1,12 +1,13 @@
 //! The judge: what is decided about a call, by which rule, and why.
 
 mod part;
+mod spot;
 
 use std::path::{Path, PathBuf};
 
 use crate::mode::Mode;
 use crate::path::{Pattern, plain};
-use crate::rule::{Kind, Rule, fits};
+use crate::rule::{Kind, Rule, current};
 
 /// What is decided about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,10 +99,29 @@ pub struct Place<'a> {
     pub home: Option<&'a Path>,
     /// The path with its links followed, as far as it exists.
     pub real: &'a dyn Fn(&Path) -> PathBuf,
+    /// The paths that a pattern of file names in a shell fits now; None if they are too many.
+    pub fitting: &'a dyn Fn(&Path) -> Option<Vec<PathBuf>>,
     /// Whether a file in a session's folder controls what programs do.
     pub is_sensitive: &'a dyn Fn(&Path) -> bool,
     /// Whether a file has other names, which rules may be about.
     pub has_other_names: &'a dyn Fn(&Path) -> bool,
+    /// What holds also where a mode allows everything; None without a sandbox.
+    pub hold: Option<Hold<'a>>,
+}
+
+/// What holds also where a mode allows everything, unless a rule allows more.
+#[derive(Clone, Copy)]
+pub struct Hold<'a> {
+    /// Whether a path is hidden, or contains something that is.
+    pub is_hidden: &'a dyn Fn(&Path) -> bool,
+    /// Folders that may be written in addition to the session's.
+    pub writable: &'a [PathBuf],
+}
+
+impl std::fmt::Debug for Hold<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hold").field("writable", &self.writable).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Place<'_> {
@@ -125,7 +145,7 @@ type Reason<'a> = (Decision, Option<&'a Rule>, String);
 impl Rulebook {
     /// Decides about a call.
     pub fn judge(&self, question: &Question<'_>, mode: Mode, place: &Place<'_>) -> Judgement {
-        let judge = Judge { book: self, mode, place, tool: question.tool };
+        let judge = Judge { book: self, mode, place, tool: current(question.tool) };
         if let Some(command) = &question.access.runs {
             return judge.command(command);
         }
@@ -136,9 +156,29 @@ impl Rulebook {
     /// Whether a tool is offered: no rule denies it as a whole.
     pub fn offers(&self, tool: &str) -> bool {
         let denies = |rule: &Rule| {
-            rule.kind == Kind::Deny && rule.content.is_none() && fits(&rule.tool, tool)
+            rule.kind == Kind::Deny && rule.content.is_none() && rule.is_about(current(tool))
         };
         !self.rules.iter().any(denies)
+    }
+
+    /// The patterns of files that rules keep from being read without a question.
+    pub fn closed(&self, place: &Place<'_>) -> Vec<Pattern> {
+        let rules =
+            self.rules.iter().filter(|rule| rule.kind != Kind::Allow && rule.tool == "Read");
+        let pattern = |rule: &Rule| {
+            Some(Pattern::new(rule.content.as_deref()?, place.root, &rule.root, place.home))
+        };
+        rules.filter_map(pattern).collect()
+    }
+
+    /// The patterns of files that rules deny to read, or to change, as far as they are not single
+    /// paths.
+    pub fn denied_patterns(&self, tool: &str, place: &Place<'_>) -> Vec<Pattern> {
+        let rules = self.rules.iter().filter(|rule| rule.kind == Kind::Deny && rule.tool == tool);
+        let pattern = |rule: &Rule| {
+            Some(Pattern::new(rule.content.as_deref()?, place.root, &rule.root, place.home))
+        };
+        rules.filter_map(pattern).filter(|pattern| pattern.literal.is_none()).collect()
     }
 
     /// The paths that rules deny to read, or to change, as far as they are single paths.
@@ -177,8 +217,7 @@ impl<'a> Judge<'a> {
     fn call(&self, access: &Access) -> Reason<'a> {
         for kind in [Kind::Deny, Kind::Ask] {
             if let Some(rule) = self.rules(kind).find(|rule| self.concerns(rule, access)) {
-                let decision = if kind == Kind::Deny { Decision::Deny } else { Decision::Ask };
-                return (decision, Some(rule), by_rule(rule));
+                return self.forbidden(rule);
             }
         }
         if access.is_internal {
@@ -192,11 +231,13 @@ impl<'a> Judge<'a> {
             let why = format!("`{}` has other names, which a rule may be about", path.display());
             return self.without_rule(why);
         }
-        if self.mode == Mode::Bypass {
-            return (Decision::Allow, None, "the mode allows everything".to_owned());
-        }
         if let Some(rule) = self.rules(Kind::Allow).find(|rule| self.covers(rule, access)) {
             return (Decision::Allow, Some(rule), by_rule(rule));
+        }
+        if self.mode == Mode::Bypass {
+            let why = "the mode allows everything".to_owned();
+            let held = self.place.hold.and_then(|hold| self.held(hold, access));
+            return held.map_or((Decision::Allow, None, why), |why| (Decision::Deny, None, why));
         }
         if let Some(path) = access.writes.iter().find(|path| !self.may_change(path)) {
             let why = format!("`{}` may not be changed without a question", path.display());
@@ -217,6 +258,35 @@ impl<'a> Judge<'a> {
         (Decision::Allow, None, why.to_owned())
     }
 
+    /// Why a call goes beyond what the sandbox would let a command do.
+    fn held(&self, hold: Hold<'_>, access: &Access) -> Option<String> {
+        let is_closed = |path: &&PathBuf| {
+            let is_inside = self.is_inside(path, self.place.folders);
+            let is_added = self.is_inside(path, hold.writable);
+            !(is_added || is_inside && !self.is_sensitive(path))
+        };
+        let what = if let Some(path) = access.writes.iter().find(is_closed) {
+            format!("`{}` is not changed where the sandbox is on", path.display())
+        } else {
+            let is_hidden = |path: &&PathBuf| (hold.is_hidden)(&(self.place.real)(&plain(path)));
+            let path = access.reads.iter().chain(&access.writes).find(is_hidden)?;
+            format!("`{}` is, or contains, what the sandbox hides", path.display())
+        };
+        Some(format!("{what}; a rule that allows {}, or `--sandbox off`, permits it", self.tool))
+    }
+
+    /// What a rule that denies or asks makes of a call.
+    fn forbidden(&self, rule: &'a Rule) -> Reason<'a> {
+        let why = by_rule(rule);
+        match (rule.kind, self.mode) {
+            (Kind::Deny, _) => (Decision::Deny, Some(rule), why),
+            (_, Mode::DontAsk) => {
+                (Decision::Deny, Some(rule), format!("{why}, and the mode does not ask"))
+            }
+            _ => (Decision::Ask, Some(rule), why),
+        }
+    }
+
     /// What would be a question.
     fn without_rule(&self, why: String) -> Reason<'a> {
         match self.mode {
@@ -226,20 +296,21 @@ impl<'a> Judge<'a> {
     }
 
     fn hard_links<'b>(&self, access: &'b Access) -> Option<&'b PathBuf> {
-        let has_paths =
-            |rule: &Rule| rule.kind != Kind::Allow && rule.content.is_some() && rule.tool != "Bash";
         let mut paths = access.reads.iter().chain(&access.writes);
-        self.book
-            .rules
-            .iter()
-            .any(has_paths)
-            .then(|| paths.find(|path| (self.place.has_other_names)(path)))
-            .flatten()
+        let has_other_names = |path: &&PathBuf| (self.place.has_other_names)(path);
+        self.has_path_rules().then(|| paths.find(has_other_names)).flatten()
+    }
+
+    /// Whether rules forbid something about single paths.
+    fn has_path_rules(&self) -> bool {
+        let is_one =
+            |rule: &Rule| rule.kind != Kind::Allow && rule.content.is_some() && rule.tool != "Bash";
+        self.book.rules.iter().any(is_one)
     }
 
     /// Whether a rule that forbids is about a call.
     fn concerns(&self, rule: &Rule, access: &Access) -> bool {
-        let Some(content) = &rule.content else { return fits(&rule.tool, self.tool) };
+        let Some(content) = &rule.content else { return rule.is_about(self.tool) };
         match rule.tool.as_str() {
             // What must not be read must not be written either.
             "Read" => access
@@ -254,7 +325,7 @@ impl<'a> Judge<'a> {
                 rule.tool == self.tool && access.reaches.iter().any(|host| host_fits(content, host))
             }
             // What its content means is not known: then it is about every call.
-            tool => tool != "Bash" && fits(tool, self.tool),
+            tool => tool != "Bash" && rule.is_about(self.tool),
         }
     }
 
@@ -262,7 +333,7 @@ impl<'a> Judge<'a> {
     fn covers(&self, rule: &Rule, access: &Access) -> bool {
         let Some(content) = &rule.content else {
             let edits = rule.tool == "Edit" && matches!(self.tool, "Write" | "NotebookEdit");
-            return fits(&rule.tool, self.tool) || edits;
+            return rule.is_about(self.tool) || edits;
         };
         let all =
             |paths: &[PathBuf]| paths.iter().all(|path| self.path_covered(rule, content, path));

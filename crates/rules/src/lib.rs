@@ -5,14 +5,16 @@
 //! judged is never allowed by a rule about a part of it; no input makes this panic.
 
 mod command;
+mod git;
 mod harmless;
+mod hidden;
 mod judge;
 mod mode;
 mod path;
 mod rule;
 mod shell;
 
-pub use judge::{Access, Decision, Judgement, Part, Place, Question, Rulebook, UNDECIDED};
+pub use judge::{Access, Decision, Hold, Judgement, Part, Place, Question, Rulebook, UNDECIDED};
 pub use mode::Mode;
 pub use path::{Pattern, plain};
-pub use rule::{Kind, Rule, RuleError, split};
+pub use rule::{Kind, Rule, RuleError, fits, split};

@@ -72,21 +72,20 @@ impl Rule {
             return Err(RuleError("its brackets do not match"));
         }
         let content = content.filter(|content| !matches!(content.trim(), "" | "*"));
-        let name = match name {
-            // Earlier names of tools.
-            "BashOutput" | "AgentOutputTool" => "TaskOutput",
-            "KillShell" | "KillBash" => "TaskStop",
-            "MultiEdit" => "Edit",
-            "Agent" => "Task",
-            name => name,
-        };
         Ok(Rule {
             kind,
-            tool: name.to_owned(),
+            tool: current(name).to_owned(),
             content: content.map(str::to_owned),
             source: source.to_owned(),
             root,
         })
+    }
+
+    /// Whether the rule is about a tool, by its name; one with the name of an MCP server is about
+    /// all tools of it.
+    pub(crate) fn is_about(&self, tool: &str) -> bool {
+        let server = self.tool.strip_prefix("mcp__").filter(|rest| !rest.contains("__"));
+        fits(&self.tool, tool) || server.is_some() && fits(&format!("{}__*", self.tool), tool)
     }
 
     /// The rule as users write it.
@@ -98,14 +97,27 @@ impl Rule {
     }
 }
 
+/// The name that a tool has now.
+pub(crate) fn current(name: &str) -> &str {
+    match name {
+        "BashOutput" | "AgentOutputTool" => "TaskOutput",
+        "KillShell" | "KillBash" => "TaskStop",
+        "MultiEdit" => "Edit",
+        "Agent" => "Task",
+        name => name,
+    }
+}
+
 /// The rules in a list whose elements may hold several, separated by commas or blanks outside
 /// brackets.
 pub fn split<'a>(list: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut all = Vec::new();
     for text in list {
-        let (mut depth, mut one) = (0_usize, String::new());
+        let (mut depth, mut one, mut is_escaped) = (0_usize, String::new(), false);
         for c in text.chars() {
             match c {
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = depth > 0,
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
                 _ => {}
@@ -123,7 +135,7 @@ pub fn split<'a>(list: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// Whether a text matches a pattern in which `*` matches anything.
-pub(crate) fn fits(pattern: &str, text: &str) -> bool {
+pub fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };

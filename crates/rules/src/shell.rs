@@ -24,6 +24,8 @@ pub(crate) struct Parsed {
     pub(crate) parts: Vec<Simple>,
     /// Why it cannot be judged by its parts.
     pub(crate) doubts: Vec<&'static str>,
+    /// How many chains there are.
+    chains: usize,
 }
 
 /// A simple command.
@@ -38,10 +40,15 @@ pub(crate) struct Simple {
     pub(crate) outputs: Vec<Arg>,
     /// Whether it is inside a substitution, or the like.
     pub(crate) is_nested: bool,
+    /// The number of its chain: commands that run only if all before them in it succeeded.
+    pub(crate) chain: usize,
+    /// Whether it runs in a shell of its own, because it is part of a pipe.
+    pub(crate) is_piped: bool,
 }
 
 /// A word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is true of a word or not")]
 pub(crate) struct Arg {
     /// The text without quotes.
     pub(crate) text: String,
@@ -49,6 +56,22 @@ pub(crate) struct Arg {
     pub(crate) is_pattern: bool,
     /// Whether its value is not in the text.
     pub(crate) is_unknown: bool,
+    /// Whether a sign of such a pattern is in quotes, and means itself.
+    pub(crate) has_quoted_signs: bool,
+    /// Whether its beginning is in quotes: then it does not begin with a folder by name.
+    pub(crate) is_literal: bool,
+}
+
+/// Signs of a pattern of file names.
+const SIGNS: [char; 3] = ['*', '?', '['];
+
+impl Arg {
+    /// Adds a text that means itself.
+    fn quoted(&mut self, text: &str) {
+        self.has_quoted_signs |= text.contains(SIGNS) || text.contains('\\');
+        self.is_literal |= self.text.is_empty() && text.starts_with(['~', '$']);
+        self.text.push_str(text);
+    }
 }
 
 impl Simple {
@@ -79,7 +102,9 @@ fn quoted(word: &str) -> String {
 /// Takes a command apart.
 pub(crate) fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    Walk { parsed: &mut parsed, depth: 0, is_nested: false }.text(text);
+    let mut walk =
+        Walk { parsed: &mut parsed, depth: 0, is_nested: false, chain: 0, is_piped: false };
+    walk.text(text);
     parsed
 }
 
@@ -87,6 +112,8 @@ struct Walk<'a> {
     parsed: &'a mut Parsed,
     depth: usize,
     is_nested: bool,
+    chain: usize,
+    is_piped: bool,
 }
 
 impl Walk<'_> {
@@ -102,7 +129,13 @@ impl Walk<'_> {
         if self.depth >= DEEPEST {
             return self.doubt("it is nested too deep");
         }
-        walk(&mut Walk { parsed: self.parsed, depth: self.depth + 1, is_nested: true });
+        walk(&mut Walk {
+            parsed: self.parsed,
+            depth: self.depth + 1,
+            is_nested: true,
+            chain: self.chain,
+            is_piped: self.is_piped,
+        });
     }
 
     fn text(&mut self, text: &str) {
@@ -123,44 +156,72 @@ impl Walk<'_> {
             if matches!(item.1, SeparatorOperator::Async) {
                 self.doubt("a part of it runs in the background");
             }
-            self.pipeline(&item.0.first);
+            let mut chain = self.new_chain();
+            self.pipeline(&item.0.first, chain);
+            let mut is_negated = item.0.first.bang;
             for more in &item.0.additional {
-                match more {
-                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
+                let (AndOr::And(pipeline) | AndOr::Or(pipeline)) = more;
+                if is_negated || matches!(more, AndOr::Or(_)) {
+                    chain = self.new_chain();
                 }
+                self.pipeline(pipeline, chain);
+                is_negated = pipeline.bang;
             }
         }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline) {
+    fn new_chain(&mut self) -> usize {
+        self.parsed.chains += 1;
+        self.parsed.chains
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, chain: usize) {
+        let was_piped = self.is_piped;
+        self.is_piped |= pipeline.seq.len() > 1;
         for command in &pipeline.seq {
-            match command {
-                Command::Simple(simple) => self.simple(simple),
-                Command::Compound(compound, redirects) => {
-                    self.compound(compound);
-                    self.redirects(redirects.as_ref());
-                }
-                Command::Function(function) => {
-                    self.nested("it defines a function", |walk| {
-                        walk.compound(&function.body.0);
-                        walk.redirects(function.body.1.as_ref());
-                    });
-                }
-                Command::ExtendedTest(test, redirects) => {
-                    // Its words may contain substitutions.
-                    let inner = test.to_string();
-                    if inner.contains(['$', '`', '<']) {
-                        self.doubt("it contains a test that cannot be judged");
-                    }
-                    self.redirects(redirects.as_ref());
-                }
+            self.chain = chain;
+            self.command(command);
+        }
+        self.is_piped = was_piped;
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Simple(simple) => self.simple(simple),
+            Command::Compound(compound, redirects) => {
+                self.compound(compound);
+                self.redirects(redirects.as_ref());
             }
+            Command::Function(function) => {
+                self.nested("it defines a function", |walk| {
+                    walk.compound(&function.body.0);
+                    walk.redirects(function.body.1.as_ref());
+                });
+            }
+            Command::ExtendedTest(test, redirects) => {
+                // Its words may contain substitutions.
+                let inner = test.to_string();
+                if inner.contains(['$', '`', '<']) {
+                    self.doubt("it contains a test that cannot be judged");
+                }
+                self.redirects(redirects.as_ref());
+            }
+        }
+    }
+
+    /// A simple command that is here, without words.
+    fn empty(&self) -> Simple {
+        Simple {
+            is_nested: self.is_nested,
+            chain: self.chain,
+            is_piped: self.is_piped,
+            ..Simple::default()
         }
     }
 
     fn redirects(&mut self, redirects: Option<&RedirectList>) {
         let Some(list) = redirects else { return };
-        let mut simple = Simple { is_nested: self.is_nested, ..Simple::default() };
+        let mut simple = self.empty();
         list.0.iter().for_each(|redirect| self.redirect(redirect, &mut simple));
         self.parsed.parts.push(simple);
     }
@@ -212,7 +273,7 @@ impl Walk<'_> {
     }
 
     fn simple(&mut self, command: &SimpleCommand) {
-        let mut simple = Simple { is_nested: self.is_nested, ..Simple::default() };
+        let mut simple = self.empty();
         let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
         for item in prefix {
             match item {
@@ -321,21 +382,22 @@ impl Walk<'_> {
 
     fn piece(&mut self, piece: &WordPiece, arg: &mut Arg, is_bare: bool) {
         match piece {
+            WordPiece::Text(text) if !is_bare => arg.quoted(text),
             WordPiece::Text(text) => {
                 arg.text.push_str(text);
                 let is_brace = text.contains('{') && (text.contains(',') || text.contains(".."));
-                if is_bare && (text.contains(['*', '?', '[']) || is_brace) {
+                if text.contains(SIGNS) || is_brace {
                     arg.is_pattern = true;
                     if is_brace || text.contains('(') {
                         self.doubt("it contains braces that the shell replaces");
                     }
                 }
             }
-            WordPiece::SingleQuotedText(text) => arg.text.push_str(text),
+            WordPiece::SingleQuotedText(text) => arg.quoted(text),
             WordPiece::DoubleQuotedSequence(inner) => self.sequence(inner, arg, false),
             WordPiece::EscapeSequence(text) => {
                 // A newline after a backslash is nothing.
-                arg.text.push_str(text.strip_prefix('\\').unwrap_or(text).trim_start_matches('\n'));
+                arg.quoted(text.strip_prefix('\\').unwrap_or(text).trim_start_matches('\n'));
             }
             WordPiece::TildeExpansion(tilde) => {
                 arg.text.push('~');

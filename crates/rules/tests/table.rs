@@ -14,6 +14,7 @@ fn real(path: &Path) -> PathBuf {
         ("/home/dev/demo/link", "/etc"),
         ("/home/dev/demo/src/link", "/etc"),
         ("/home/dev/demo/hidden-link", "/home/dev/demo/secrets"),
+        ("/home/dev/demo/a/b/up", "/home/dev/demo"),
     ];
     for (link, to) in links {
         if let Ok(rest) = path.strip_prefix(link) {
@@ -21,6 +22,37 @@ fn real(path: &Path) -> PathBuf {
         }
     }
     path.to_owned()
+}
+
+/// The files that there are, for patterns.
+#[allow(clippy::unnecessary_wraps, reason = "the form of `Place::fitting`")]
+fn fitting(pattern: &Path) -> Option<Vec<PathBuf>> {
+    let files = [
+        "-R",
+        ".envrc",
+        "README.md",
+        "a.md",
+        "link/passwd",
+        "secrets/key.txt",
+        "src/.envrc",
+        "src/a.rs",
+        "src/b.rs",
+        "src/link",
+        "sub/a.txt",
+        "sub/b.txt",
+    ];
+    let found = files.iter().map(|name| Path::new("/home/dev/demo").join(name));
+    let is_same = |path: &PathBuf| {
+        let (left, right) = (pattern.iter().count(), path.iter().count());
+        let mut names = pattern.iter().zip(path.iter());
+        left == right
+            && names.all(|(sign, name)| {
+                rules::fits(&sign.to_string_lossy(), &name.to_string_lossy())
+                    && sign.to_string_lossy().starts_with('.')
+                        == name.to_string_lossy().starts_with('.')
+            })
+    };
+    Some(found.filter(is_same).collect())
 }
 
 fn judged(book: &Rulebook, mode: Mode, tool: &str, input: &str) -> Judgement {
@@ -39,14 +71,16 @@ fn judged(book: &Rulebook, mode: Mode, tool: &str, input: &str) -> Judgement {
         path.iter().any(|name| [".git", ".claude", ".envrc"].iter().any(|other| name == *other))
     };
     let place = Place {
+        hold: None,
         cwd: root,
         root,
         folders: &folders,
         readable: &[],
         home: Some(Path::new("/home/dev")),
         real: &real,
+        fitting: &fitting,
         is_sensitive: &sensitive,
-        has_other_names: &|_| false,
+        has_other_names: &|path| path.ends_with("twin.txt"),
     };
     book.judge(&Question { tool, access: &access }, mode, &place)
 }

@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 
-use sandbox::{Probe, Spec, Waiting};
+use sandbox::{Network, Spec, Waiting};
 
 fn main() {
     if let Some(code) = sandbox::entered() {
@@ -17,7 +17,9 @@ fn main() {
     }
     let folder = std::env::temp_dir().join(format!("sandbox-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("blank")).unwrap();
-    let layers = Probe::start(&folder).layers();
+    let output = std::fs::File::create("/dev/stdout").unwrap();
+    let (waiting, probe) = Waiting::first(&folder, Network::Off, &output).unwrap();
+    let layers = probe.layers();
     println!("{layers:?}");
     let mut args = std::env::args().skip(1);
     let writable: Vec<PathBuf> = args.next().into_iter().map(PathBuf::from).collect();
@@ -29,11 +31,9 @@ fn main() {
         protected: vec![writable[0].join(".git/config")],
         writable,
         blank: folder.join("blank"),
-        layers: Some(layers.clone()),
+        layers,
         ..Spec::default()
     };
-    let output = std::fs::File::create("/dev/stdout").unwrap();
-    let waiting = Waiting::start(&layers, spec.network, &output).unwrap();
     let start = std::time::Instant::now();
     let mut child = waiting.begin(&spec).unwrap();
     // Waiting would close it.

@@ -3,41 +3,49 @@
 //!
 //! In a PID namespace it is the first process, so the kernel ends all others with it.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use std::{env, fs, thread};
 
+use nix::sys::signal::{Signal, kill};
 use rustix::process::{DumpableBehavior, WaitOptions, set_dumpable_behavior, wait};
 
 use crate::processes;
 use crate::{Layers, NO_SANDBOX, Spec};
 use crate::{confine, filter, group, mounts, outer};
 
-/// Lives in the namespaces that the first process has made. Returns the exit code.
-pub(crate) fn run(how: &str) -> u8 {
+/// How long processes that were killed may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Lives in the namespaces that the first process has made, and reports when the command has ended
+/// and how. Returns the exit code.
+pub(crate) fn run(how: &str, report: PipeWriter) -> u8 {
     let done = || -> io::Result<u8> {
-        // Fails only for the leader of a group, which has a session of its own already.
-        let _ = rustix::process::setsid();
+        // What the kernel keeps about this process belongs to the user until a command runs.
+        set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         if how == outer::ISOLATED {
             confine::loopback()?;
         }
-        let mut line = Vec::new();
-        io::stdin().lock().read_until(b'\n', &mut line)?;
         // Nobody wants anything to run.
-        if line.is_empty() {
-            return Ok(0);
-        }
-        let spec: Spec = serde_json::from_slice(&line)?;
-        match &spec.layers {
-            None => found_out(&spec, how),
-            Some(layers) => lived(&spec, layers),
-        }
+        let Some(spec) = wanted()? else { return Ok(0) };
+        lived(&spec, report)
     };
     done().unwrap_or_else(|error| {
         complain(&format!("the sandbox could not be made: {error}"));
         NO_SANDBOX
     })
+}
+
+/// What is to run; None if nothing is. Fails only where it cannot be read.
+fn wanted() -> io::Result<Option<Spec>> {
+    // Fails only for the leader of a group, which has a session of its own already.
+    let _ = rustix::process::setsid();
+    let mut line = Vec::new();
+    io::stdin().lock().read_until(b'\n', &mut line)?;
+    Ok((!line.is_empty()).then(|| serde_json::from_slice(&line)).transpose()?)
 }
 
 /// Says something to the user, where the output of the command goes.
@@ -46,13 +54,15 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "quipu: {text}");
 }
 
-/// Tries every layer, and prints which ones hold.
-fn found_out(spec: &Spec, flags: &str) -> io::Result<u8> {
-    let mut layers = Layers {
-        namespaces: flags.starts_with('1'),
-        network: flags.ends_with('1'),
-        ..Layers::default()
-    };
+/// Tries every layer in this folder, given the namespaces that there are, and reports which ones
+/// hold.
+pub(crate) fn find_out(
+    folder: &Path,
+    mut layers: Layers,
+    mut report: PipeWriter,
+) -> io::Result<()> {
+    let spec =
+        &Spec { blank: folder.join("blank"), writable: vec![folder.to_owned()], ..Spec::default() };
     if layers.namespaces {
         layers.processes = mounts::own_processes(spec.limits.processes).is_ok();
         layers.namespaces = mounts::arrange(spec, layers.processes).is_ok();
@@ -62,11 +72,11 @@ fn found_out(spec: &Spec, flags: &str) -> io::Result<u8> {
     confine::capabilities()?;
     layers.landlock = confine::landlock(spec, &layers).unwrap_or_default();
     layers.seccomp = filter::apply(spec, &layers).is_ok();
-    io::stdout().write_all(&serde_json::to_vec(&layers)?)?;
-    Ok(0)
+    report.write_all(&serde_json::to_vec(&layers)?)
 }
 
-fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
+fn lived(spec: &Spec, mut report: PipeWriter) -> io::Result<u8> {
+    let layers = &spec.layers;
     if let Some(group) = &spec.group {
         group::enter(group, &spec.limits)?;
     }
@@ -96,7 +106,6 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut command = Command::new(program);
     command.env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
-    // The standard output is for the exit code.
     command.args(arguments).stdin(Stdio::null()).stdout(io::stderr().as_fd().try_clone_to_owned()?);
     let child = match command.spawn() {
         Ok(child) => child,
@@ -114,7 +123,7 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
                 let code =
                     status.exit_status().or(status.terminating_signal().map(|signal| 128 + signal));
                 last = u8::try_from(code.unwrap_or(1)).unwrap_or(1);
-                writeln!(io::stdout(), "exit {last}")?;
+                writeln!(report, "exit {last}")?;
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             // Nothing runs any more.
@@ -123,14 +132,20 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
     }
 }
 
-/// Ends everything when the agent has ended, or no longer wants the command.
+/// Ends everything when the agent has ended, or says that it no longer wants the command. The other
+/// thread returns when everything has ended: so whoever sees that this process has closed its input
+/// knows that nothing of the command runs any more.
 #[allow(clippy::exit, reason = "the other thread waits for processes that this one ends")]
 fn end_with_input(is_alone: bool) {
-    let mut byte = [0];
-    while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
+    // A byte means the same as the end.
+    let _ = io::stdin().read(&mut [0]);
     if is_alone {
         processes::end_all();
+    } else {
+        // All others of the PID namespace.
+        let _ = kill(nix::unistd::Pid::from_raw(-1), Signal::SIGKILL);
     }
+    thread::sleep(PATIENCE);
     std::process::exit(137);
 }
 

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::LOGIN;
@@ -79,6 +80,25 @@ fn absolute(path: &str) -> Option<OsString> {
     (!found.is_empty()).then(|| found.join(":").into())
 }
 
+/// Whether this program begins with [`crate::entered`].
+static IS_ENTERED: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn mark_entered() {
+    IS_ENTERED.store(true, Ordering::Relaxed);
+}
+
+/// Starts a program where it has no terminal, in a group of its own: neither it nor what it starts
+/// can read keys or write to the screen. None if this program does not begin with
+/// [`crate::entered`], which does this.
+pub fn apart(program: &str) -> Option<Command> {
+    if !cfg!(unix) || !IS_ENTERED.load(Ordering::Relaxed) {
+        return None;
+    }
+    let mut command = itself()?;
+    command.arg(LOGIN).arg(program);
+    Some(command)
+}
+
 #[cfg(target_os = "linux")]
 #[allow(clippy::unnecessary_wraps, reason = "elsewhere it is not known")]
 fn itself() -> Option<Command> {
@@ -90,7 +110,7 @@ fn itself() -> Option<Command> {
     std::env::current_exe().ok().map(Command::new)
 }
 
-/// Leaves the terminal behind, and becomes the shell.
+/// Leaves the terminal behind, and becomes the program.
 #[cfg(unix)]
 pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     use std::os::unix::process::CommandExt;

@@ -34,8 +34,8 @@ pub struct Spec {
     pub limits: Limits,
     /// The control group that is made for it; None: each of its processes is limited by itself.
     pub group: Option<PathBuf>,
-    /// The layers that must hold; None: find out which ones do, and start nothing.
-    pub layers: Option<Layers>,
+    /// The layers that must hold.
+    pub layers: Layers,
 }
 
 /// What a command may reach.

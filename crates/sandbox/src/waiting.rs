@@ -2,8 +2,12 @@
 
 use std::fs::File;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Child;
+#[cfg(target_os = "linux")]
+use std::process::{ChildStdout, Stdio};
 
 use crate::{Layers, Network, Spec};
 
@@ -20,14 +24,24 @@ pub struct Waiting {
 impl Waiting {
     /// Starts the processes. What the command puts out goes into this file.
     pub fn start(layers: &Layers, network: Network, output: &File) -> io::Result<Waiting> {
-        let how = match (layers.namespaces, layers.network && network == Network::Off) {
-            (true, true) => crate::outer::ISOLATED,
-            (true, false) => crate::outer::NAMESPACES,
-            (false, _) => crate::outer::PLAIN,
-        };
-        let mut command = crate::outer::itself(how);
-        command.stdout(output.try_clone()?).stderr(output.try_clone()?);
-        Ok(Waiting { child: command.spawn()? })
+        let how = crate::outer::how(layers, network);
+        Ok(Waiting { child: crate::outer::itself(how, output)?.spawn()? })
+    }
+
+    /// The same before it is known what the kernel can enforce: the processes find that out first,
+    /// in this private folder, in which there is an empty one, `blank`.
+    pub fn first(folder: &Path, network: Network, output: &File) -> io::Result<(Waiting, Probe)> {
+        let all = Layers { namespaces: true, network: true, ..Layers::default() };
+        let mut command = crate::outer::itself(crate::outer::how(&all, network), output)?;
+        let mut child = command.arg(folder).stdout(Stdio::piped()).spawn()?;
+        let report = child.stdout.take();
+        Ok((Waiting { child }, Probe { report }))
+    }
+
+    /// Ends the processes: nothing is to run in them.
+    pub fn end(mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
     }
 
     /// Starts the command. The standard input of the process must stay open as long as anything of
@@ -52,6 +66,14 @@ impl Waiting {
         Ok(Waiting { output: output.try_clone()? })
     }
 
+    /// The same, and what finds out what the kernel can enforce.
+    pub fn first(_: &Path, _: Network, output: &File) -> io::Result<(Waiting, Probe)> {
+        Ok((Waiting { output: output.try_clone()? }, Probe {}))
+    }
+
+    /// There is nothing to end.
+    pub fn end(self) {}
+
     /// Starts the command.
     pub fn begin(self, spec: &Spec) -> io::Result<Child> {
         crate::seatbelt::command(spec, &self.output)?.spawn()
@@ -65,6 +87,14 @@ impl Waiting {
         Ok(Waiting { output: output.try_clone()? })
     }
 
+    /// The same, and what finds out what the kernel can enforce.
+    pub fn first(_: &Path, _: Network, output: &File) -> io::Result<(Waiting, Probe)> {
+        Ok((Waiting { output: output.try_clone()? }, Probe {}))
+    }
+
+    /// There is nothing to end.
+    pub fn end(self) {}
+
     /// There is no sandbox on this system.
     pub fn begin(self, _: &Spec) -> io::Result<Child> {
         drop(self.output);
@@ -73,33 +103,25 @@ impl Waiting {
 }
 
 /// What finds out what the kernel can enforce here. It runs beside whatever else is to be done.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Probe {
     #[cfg(target_os = "linux")]
-    child: io::Result<Child>,
+    report: Option<ChildStdout>,
 }
 
 #[cfg(target_os = "linux")]
 impl Probe {
-    /// Starts it. `folder` is a private folder for what is needed to find out; it is made.
-    pub fn start(folder: &Path) -> Probe {
-        Probe { child: crate::outer::probe(folder) }
-    }
-
-    /// What the kernel can enforce here: found out by doing it. A kernel that cannot even do that
-    /// enforces nothing.
+    /// What the kernel can enforce here: found out by doing it. Nothing, if that was not possible.
     pub fn layers(self) -> Layers {
-        self.child.and_then(crate::outer::found).unwrap_or_default()
+        let mut line = String::new();
+        let report = self.report.map(|report| BufReader::new(report).read_line(&mut line));
+        let found = report.and_then(|read| read.ok().and(serde_json::from_str(&line).ok()));
+        found.unwrap_or_default()
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 impl Probe {
-    /// There is nothing to start.
-    pub fn start(_: &Path) -> Probe {
-        Probe {}
-    }
-
     /// What the kernel can enforce here.
     pub fn layers(self) -> Layers {
         #[cfg(target_os = "macos")]

@@ -21,6 +21,7 @@ pub mod recorder;
 pub mod restore;
 mod rules;
 pub mod scan;
+mod sealed;
 pub mod store;
 pub mod tree;
 pub mod upkeep;

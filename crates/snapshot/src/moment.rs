@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use files::Durability;
 use serde::{Deserialize, Serialize};
 
 use crate::hash::Hash;
@@ -39,10 +40,13 @@ pub struct About {
     /// The id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The name of the tool.
+    /// The name of the tool; [`HOOK`] for a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
+
+/// What stands for the name of the tool in moments of hooks.
+pub const HOOK: &str = "hook";
 
 /// The image of one folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,7 +141,13 @@ impl Log {
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    pub(crate) fn add(&self, moment: &Moment, hook: &Hook) -> io::Result<()> {
+    /// Adds a moment; it survives what `durability` says.
+    pub(crate) fn add(
+        &self,
+        moment: &Moment,
+        durability: Durability,
+        hook: &Hook,
+    ) -> io::Result<()> {
         let mut line = serde_json::to_vec(moment)?;
         line.push(b'\n');
         hook("add a moment")?;
@@ -145,7 +155,11 @@ impl Log {
         if !ends_whole(&self.path)? {
             line.insert(0, b'\n');
         }
-        file.write_all(&line)
+        file.write_all(&line)?;
+        match durability {
+            Durability::Process => Ok(()),
+            Durability::PowerCut => file.sync_data(),
+        }
     }
 
     /// Replaces all moments.
@@ -156,7 +170,7 @@ impl Log {
             bytes.push(b'\n');
         }
         hook("shorten a log")?;
-        files::put(&self.path, &bytes, files::Durability::Process)
+        files::put(&self.path, &bytes, Durability::Process)
     }
 
     pub(crate) fn remove(&self, hook: &Hook) -> io::Result<()> {
@@ -197,23 +211,41 @@ pub struct Span<'a> {
     pub actor: Actor,
     /// What the agent did.
     pub about: &'a About,
+    /// The prompt for which it did.
+    pub prompt: Option<&'a str>,
+}
+
+/// The prompt that each moment belongs to. A hook that runs before there is a record of the prompt
+/// belongs to the next one.
+pub fn prompts(moments: &[Moment]) -> Vec<Option<&str>> {
+    let mut next = None;
+    let of_moment = |moment| {
+        let Moment { about, .. }: &Moment = moment;
+        let prompt = about.prompt.as_deref();
+        next = prompt.or(next);
+        prompt.or(next.filter(|_| about.tool.as_deref() == Some(HOOK)))
+    };
+    let mut all: Vec<Option<&str>> = moments.iter().rev().map(of_moment).collect();
+    all.reverse();
+    all
 }
 
 /// Divides a log into what the agent did and what others did; the last span reaches until now.
 pub fn spans(moments: &[Moment]) -> Vec<Span<'_>> {
     let mut open: HashSet<&str> = HashSet::new();
-    let mut last: Option<&About> = None;
+    let mut last: Option<(&About, Option<&str>)> = None;
+    let prompts = prompts(moments);
     let mut spans = Vec::new();
     for (at, from) in moments.iter().enumerate() {
         let call = from.about.call.as_deref().unwrap_or_default();
         match from.event {
             // Calls of an earlier prompt that never ended were stopped with their process.
             Event::Before => {
-                if last.is_some_and(|last| last.prompt != from.about.prompt) {
+                if last.is_some_and(|(_, prompt)| prompt != prompts[at]) {
                     open.clear();
                 }
                 open.insert(call);
-                last = Some(&from.about);
+                last = Some((&from.about, prompts[at]));
             }
             Event::After => {
                 open.remove(call);
@@ -221,8 +253,9 @@ pub fn spans(moments: &[Moment]) -> Vec<Span<'_>> {
             Event::Look => {}
         }
         let actor = if open.is_empty() { Actor::Other } else { Actor::Agent };
-        let about = last.filter(|_| actor == Actor::Agent).unwrap_or(&from.about);
-        spans.push(Span { from, to: moments.get(at + 1), actor, about });
+        let last = last.filter(|_| actor == Actor::Agent);
+        let (about, prompt) = last.unwrap_or((&from.about, prompts[at]));
+        spans.push(Span { from, to: moments.get(at + 1), actor, about, prompt });
     }
     spans
 }

@@ -19,11 +19,18 @@ use crate::hash::Hash;
 use crate::index;
 use crate::moment::{Actor, Moment, Tree, spans};
 use crate::rules::path_of;
-use crate::scan::{Limits, ScanError, Scanner};
+use crate::scan::{Limits, ScanError, Scanner, keep};
+use crate::sealed::{OPEN, OpenedUp};
 use crate::store::Store;
-use crate::tree::{Change, Folder, Place, State, Why, differences, find};
+use crate::tree::{Change, Folder, Place, State, What, Why, differences, find, join};
 use crate::vault::Vault;
 use crate::wire;
+
+/// A file over the size limit that the agent left is kept when it goes, up to this size.
+const HUGE: u64 = 4 << 30;
+
+/// The mode with which a root that is gone is made again, before it gets the one that it had.
+pub(crate) const GONE: u32 = OPEN;
 
 /// One path: what is there, and what will be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +59,20 @@ pub enum Clash {
     Gone,
     /// Something that is not covered is in the way.
     InTheWay,
+    /// It was changed after the last image, while a command had not ended.
+    Unended,
+}
+
+impl Clash {
+    /// A few words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Clash::Changed => "someone else has changed it since",
+            Clash::Gone => "git needs it, and no copy is left",
+            Clash::InTheWay => "something that is not covered is in the way",
+            Clash::Unended => "a command that was not seen to end has changed it, or someone else",
+        }
+    }
 }
 
 /// What has to be done.
@@ -92,12 +113,14 @@ pub fn plan(
         }
     }
     for root in roots {
-        let is = look((store, vault), root, moments, (limits, now))?;
+        // Until the plan is made.
+        let opened = OpenedUp::default();
+        let is = looked((store, vault), root, moments, (limits, now), &opened)?;
         plan.now.push(Tree { root: root.to_owned(), image: is.id });
         let found = crate::tree::outside(&is);
         plan.outside.extend(found.into_iter().map(|(at, why, _)| (path_of(root, &at), why)));
         let mut one =
-            Root { root, store, vault, is, others, targets: BTreeMap::new(), plan: &mut plan };
+            Root { root, store, vault, is, now, others, targets: BTreeMap::new(), plan: &mut plan };
         one.take_back(moments, cut)?;
         one.finish(moments, cut)?;
     }
@@ -105,21 +128,34 @@ pub fn plan(
     Ok(plan)
 }
 
-/// The image of a folder now. What its last image covers is covered.
+/// The image of a folder now. What its first and its last image cover is covered.
 pub fn look(
+    parts: (&Store, &Vault),
+    root: &Path,
+    moments: &[Moment],
+    about: (Limits, SystemTime),
+) -> Result<Arc<Folder>, ScanError> {
+    looked(parts, root, moments, about, &OpenedUp::default())
+}
+
+fn looked(
     (store, vault): (&Store, &Vault),
     root: &Path,
     moments: &[Moment],
     (limits, now): (Limits, SystemTime),
+    opened: &OpenedUp,
 ) -> Result<Arc<Folder>, ScanError> {
+    // A folder that is gone is as good as an empty one: it is made again.
+    let found = std::fs::symlink_metadata(root);
+    if found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(Arc::new(Folder { mode: GONE, id: Hash::default(), items: Vec::new() }));
+    }
     let mut scanner = Scanner::new(root.to_owned());
     if let Some(last) = index::load(store, root) {
         scanner.set_last(last);
     }
-    if let Some(last) = moments.iter().rev().find_map(|moment| moment.image(root)) {
-        scanner.keep_covered(Folder::load(store, last)?);
-    }
-    scanner.scan(store, vault, limits, now)
+    scanner.keep_covered(store, moments);
+    scanner.scan_opened((store, vault), limits, now, opened)
 }
 
 /// Reads every content that is needed.
@@ -144,6 +180,7 @@ struct Root<'a> {
     vault: &'a Vault,
     /// The image of now.
     is: Arc<Folder>,
+    now: SystemTime,
     others: Others,
     targets: BTreeMap<Place, Option<State>>,
     plan: &'a mut Plan,
@@ -176,6 +213,12 @@ impl Root<'_> {
                 Folder::load(self.store, after)?
             };
             for change in differences(&before, &after) {
+                // Nobody knows when the command ended, and who came after it. Where there is only
+                // a folder, nothing can be lost.
+                let has_content = !matches!(change.after, None | Some(State::Folder { .. }));
+                if span.to.is_none() && has_content {
+                    self.clash(&change.place, Clash::Unended);
+                }
                 self.take_back_one(change)?;
             }
         }
@@ -189,6 +232,12 @@ impl Root<'_> {
             Some(target) => target.clone(),
             None => find(&self.is, &place),
         };
+        // What was covered before comes back, also from under something that is not covered.
+        let can_go = matches!(is, Some(State::Outside(Why::Large | Why::Special, _)));
+        if !is_outside(&before) && is == after && can_go {
+            self.targets.insert(place, before);
+            return Ok(());
+        }
         if is_outside(&before) || is_outside(&after) || is_outside(&is) {
             let why = [&before, &after, &is].into_iter().find_map(|state| match state {
                 Some(State::Outside(why, _)) => Some(*why),
@@ -233,23 +282,41 @@ impl Root<'_> {
         if let Some(before) = before {
             let before = Folder::load(self.store, before)?;
             self.keep_needed_objects(&before)?;
+            self.mend_objects(&[], &before)?;
         }
+        self.leave_what_cannot_be_kept();
         self.keep_used_folders();
         let is = Arc::clone(&self.is);
         let mut steps: Vec<Step> = Vec::new();
         let targets = std::mem::take(&mut self.targets);
         let mut folders: BTreeMap<Place, Option<State>> = BTreeMap::new();
         for (place, to) in &targets {
-            let from = find(&is, place);
-            if from == *to {
+            let mut from = find(&is, place);
+            if from == *to && *to != Some(State::Object) {
                 continue;
+            }
+            // Without its HEAD a repository is a folder like others, and its objects are files.
+            // What is behind a link on the way is not there.
+            let is_whole = || from.is_some() && self.vault.is_whole(self.root, place);
+            if *to == Some(State::Object) && is_whole() {
+                continue;
+            }
+            let path = path_of(self.root, place);
+            match from {
+                // So that it can be taken back, it is kept now.
+                Some(State::Outside(Why::Large, _)) => from = keep(self.store, &path, self.now)?,
+                Some(State::Object) if *to == Some(State::Object) => {
+                    from = keep(self.store, &path, self.now)?;
+                }
+                _ => {}
             }
             if *to == Some(State::Object) && !self.vault.kept(self.root, place).exists() {
                 self.clash(place, Clash::Gone);
                 continue;
             }
             // Folders around it: whether they are there, and may be written to.
-            for (at, _) in place.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            let ends = place.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+            for at in ends.map(|(at, _)| at).chain((!place.is_empty()).then_some(0)) {
                 let around = &place[..at];
                 if !targets.contains_key(around) {
                     folders.entry(around.to_owned()).or_insert_with(|| find(&is, around));
@@ -268,7 +335,7 @@ impl Root<'_> {
                 steps.iter().any(is_below)
             };
             match state {
-                Some(State::Folder { mode }) if mode & 0o300 != 0o300 => {
+                Some(State::Folder { mode }) if mode & OPEN != OPEN => {
                     let state = Some(State::Folder { mode });
                     let root = self.root.to_owned();
                     steps.push(Step { root, place, from: state.clone(), to: state });
@@ -290,6 +357,26 @@ impl Root<'_> {
         Ok(())
     }
 
+    /// Objects are named after their contents; one that has another content than its copy was
+    /// damaged.
+    fn mend_objects(&mut self, place: &[u8], before: &Folder) -> Result<(), ScanError> {
+        for item in &before.items {
+            let here = join(place, &item.name);
+            match &item.what {
+                What::Folder(below) => self.mend_objects(&here, below)?,
+                What::Object
+                    if !self.targets.contains_key(&here)
+                        && find(&self.is, &here) == Some(State::Object)
+                        && !self.vault.is_whole(self.root, &here) =>
+                {
+                    self.targets.insert(here, Some(State::Object));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Objects that the agent added go only if everything else of the repository is as it was:
     /// otherwise someone may need them.
     fn keep_needed_objects(&mut self, before: &Arc<Folder>) -> Result<(), ScanError> {
@@ -308,7 +395,7 @@ impl Root<'_> {
         let changes = differences(before, &self.is);
         for git in gits {
             let mut is_back = true;
-            let objects = crate::tree::join(&git, b"objects");
+            let objects = join(&git, b"objects");
             for change in changes.iter().filter(|change| is_inside(&change.place, &git)) {
                 let is_object = change.before == Some(State::Object)
                     || change.after == Some(State::Object)
@@ -334,6 +421,27 @@ impl Root<'_> {
         Ok(())
     }
 
+    /// What could not be brought back stays, and with it the folders that it is in.
+    fn leave_what_cannot_be_kept(&mut self) {
+        let (is, root) = (Arc::clone(&self.is), self.root);
+        let stays = &mut self.plan.stays;
+        self.targets.retain(|place, _| match find(&is, place) {
+            Some(State::Outside(why, _)) => {
+                let path = path_of(root, place);
+                let can_go = match why {
+                    Why::Large => !is_huge(&path),
+                    Why::Special => true,
+                    Why::Unreadable | Why::Ignored => false,
+                };
+                if !can_go {
+                    stays.push((path, why));
+                }
+                can_go
+            }
+            _ => true,
+        });
+    }
+
     /// A folder that will still have something in it stays.
     fn keep_used_folders(&mut self) {
         let going: Vec<Place> = self
@@ -347,7 +455,7 @@ impl Root<'_> {
             let Some(State::Folder { .. }) = find(&self.is, &place) else { continue };
             let Some(folder) = folder_at(&self.is, &place) else { continue };
             let stays = folder.items.iter().any(|item| {
-                let below = crate::tree::join(&place, &item.name);
+                let below = join(&place, &item.name);
                 match self.targets.get(&below) {
                     Some(to) => to.is_some(),
                     None => true,
@@ -361,6 +469,11 @@ impl Root<'_> {
             }
         }
     }
+}
+
+/// Whether a file is too large to be kept.
+fn is_huge(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).map_or(true, |found| found.len() > HUGE)
 }
 
 /// The folder of git that an object's path is in: without `objects/ab/cd`.
@@ -393,6 +506,7 @@ impl Serialize for State {
             State::Link(target) => format!("link {}", wire::to_text(target)),
             State::Folder { mode } => format!("folder {mode:o}"),
             State::Object => "object".to_owned(),
+            State::Outside(Why::Special, _) => "special".to_owned(),
             State::Outside(..) => "outside".to_owned(),
         };
         to.serialize_str(&text)
@@ -418,6 +532,7 @@ fn parse(text: &str) -> Option<State> {
         "link" => Some(State::Link(wire::to_bytes(rest)?.into())),
         "folder" => Some(State::Folder { mode: octal(rest)? }),
         "object" => Some(State::Object),
+        "special" => Some(State::Outside(Why::Special, 0)),
         _ => None,
     }
 }

@@ -1,11 +1,15 @@
 //! Records the images of a session: one call for each moment.
 //!
-//! Invariants: when a moment is in the log, everything in its images is in the store; nothing is
-//! swept meanwhile; an image that cannot be taken is an error, and never a smaller image.
+//! Invariants: when a moment is in the log, everything in its images is in the store, and on disk;
+//! nothing is swept meanwhile; an image that cannot be taken is an error, and never a smaller
+//! image.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use files::Durability;
 
 use crate::index;
 use crate::moment::{About, Event, LeftOut, Log, Moment, Tree, millis};
@@ -26,6 +30,8 @@ pub struct Recorder {
     scanners: Vec<Scanner>,
     limits: Limits,
     unsaved: u32,
+    /// How many sweeps the scanners know of.
+    sweeps: u64,
 }
 
 impl Recorder {
@@ -51,15 +57,18 @@ impl Recorder {
         let _shared = store.share()?;
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "the session's id is no name");
         let log = Log::of(folder, session).ok_or_else(invalid)?;
-        let scanners = scanners(&store, roots);
-        for scanner in &scanners {
+        let mut scanners = scanners(&store, roots);
+        let moments = log.read()?;
+        for scanner in &mut scanners {
+            scanner.keep_covered(&store, &moments);
             if store.folder().starts_with(scanner.root()) {
                 let (root, store) = (scanner.root().to_owned(), store.folder().to_owned());
                 return Err(ScanError::Inside { root, store });
             }
         }
         let vault = Vault::new(&folder.join("objects"));
-        Ok(Recorder { store, vault, log, scanners, limits, unsaved: 0 })
+        let sweeps = store.sweeps();
+        Ok(Recorder { store, vault, log, scanners, limits, unsaved: 0, sweeps })
     }
 
     /// The store.
@@ -82,9 +91,20 @@ impl Recorder {
         self.scanners.iter().map(Scanner::root)
     }
 
+    /// A lock for as long as an image is taken. What another process has swept since the last one
+    /// is read again.
+    fn share(&mut self) -> io::Result<File> {
+        let shared = self.store.share()?;
+        let sweeps = self.store.sweeps();
+        if std::mem::replace(&mut self.sweeps, sweeps) != sweeps {
+            self.scanners.iter_mut().for_each(Scanner::start_over);
+        }
+        Ok(shared)
+    }
+
     /// Takes an image of everything without recording it, so that the next one is quick.
     pub fn warm(&mut self, now: SystemTime) -> Result<(), ScanError> {
-        let _shared = self.store.share()?;
+        let _shared = self.share()?;
         self.scan(now).map(drop)
     }
 
@@ -107,7 +127,7 @@ impl Recorder {
         about: About,
         now: SystemTime,
     ) -> Result<Moment, ScanError> {
-        let _shared = self.store.share()?;
+        let _shared = self.share()?;
         let is_first = self.scanners.iter().any(|scanner| scanner.last().is_none());
         let trees = self.scan(now)?;
         if is_first || self.unsaved >= SAVE_EVERY {
@@ -125,7 +145,7 @@ impl Recorder {
         path: &Path,
         now: SystemTime,
     ) -> Result<Moment, ScanError> {
-        let _shared = self.store.share()?;
+        let _shared = self.share()?;
         let mut trees = Vec::new();
         for scanner in &mut self.scanners {
             if scanner.last().is_none() {
@@ -149,7 +169,10 @@ impl Recorder {
         let images = self.scanners.iter().filter_map(Scanner::last);
         let left_out = images.fold(LeftOut::default(), |sum, image| sum.and(left_out(image)));
         let moment = Moment { event, time: millis(now), about, trees, left_out };
-        self.log.add(&moment, &self.store.hook)?;
+        // What the moment names is on disk before the moment is.
+        let is_new = self.store.sync()?;
+        let durability = if is_new { Durability::PowerCut } else { Durability::Process };
+        self.log.add(&moment, durability, &self.store.hook)?;
         Ok(moment)
     }
 

@@ -9,33 +9,38 @@
 //! taken back or expires.
 
 mod beneath;
+mod hold;
+mod shelf;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use crate::hash::Hash;
 use crate::moment::millis;
-use crate::plan::{Step, invalid};
+use crate::plan::{GONE, Step};
 use crate::scan::{Limits, state_at};
+use crate::sealed::{self, OPEN, SEEN};
 use crate::store::{Hook, Store};
-use crate::tree::{Place, State};
+use crate::tree::State;
 use crate::vault::Vault;
 
 use beneath::Beneath;
+use hold::Hold;
+
+pub(crate) use shelf::all;
 
 /// The beginning of the names of folders in which files wait.
 pub(crate) const STAGING: &str = ".quipu-rewind-";
+/// The folder of the journal, in that of the store.
+pub(crate) const REWINDS: &str = "rewinds";
 const PLAN: &str = "plan.json";
 const FORWARD: &str = "forward";
 const DONE: &str = "done";
 const BACK: &str = "back";
-/// A plan, at most.
-const MOST: u64 = 1 << 30;
 
 /// A rewind in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,13 +53,6 @@ pub struct Rewind {
     /// The session that the conversation goes on in.
     pub made: Option<String>,
     pub steps: Vec<Step>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Sealed<'a> {
-    hash: Hash,
-    #[serde(borrow)]
-    rewind: &'a RawValue,
 }
 
 /// How far a rewind is.
@@ -79,12 +77,14 @@ pub struct Settled {
 }
 
 /// In which direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettledHow {
     /// It had not happened, and has not.
     Dropped,
     Completed,
     TakenBack,
+    /// Nothing can be done about it now; why.
+    Stuck(String),
 }
 
 /// Why something could not be restored.
@@ -94,6 +94,9 @@ pub enum RestoreError {
     Changed(PathBuf),
     #[error("`{path}`: {1}", path = .0.display())]
     Io(PathBuf, io::Error),
+    /// It was begun, and can be neither completed nor taken back now.
+    #[error("{doing}; what was done already cannot be taken back either: {back}")]
+    Stuck { doing: Box<RestoreError>, back: Box<RestoreError> },
 }
 
 /// The rewinds in a store's folder.
@@ -102,15 +105,16 @@ pub struct Journal<'a> {
     store: &'a Store,
     vault: &'a Vault,
     limits: Limits,
+    hold: Hold,
 }
 
 impl<'a> Journal<'a> {
     pub fn new(store: &'a Store, vault: &'a Vault, limits: Limits) -> Journal<'a> {
-        Journal { store, vault, limits }
+        Journal { store, vault, limits, hold: Hold::default() }
     }
 
     fn folder(&self, name: &str) -> PathBuf {
-        self.store.folder().join("rewinds").join(name)
+        self.store.folder().join(REWINDS).join(name)
     }
 
     fn hook(&self) -> &Hook {
@@ -125,6 +129,7 @@ impl<'a> Journal<'a> {
         steps: Vec<Step>,
         now: SystemTime,
     ) -> Result<Rewind, RestoreError> {
+        self.hold.take(self.store.folder())?;
         let time = millis(now);
         let short: String = session.chars().take(8).collect();
         let mut name = format!("{time}-{short}");
@@ -133,43 +138,133 @@ impl<'a> Journal<'a> {
             number += 1;
             name = format!("{time}-{short}-{number}");
         }
+        self.make_roots(&steps)?;
         let rewind = Rewind { name, time, session: session.to_owned(), made, steps };
         let folder = self.folder(&rewind.name);
         let failed = |error| RestoreError::Io(folder.clone(), error);
-        let raw = serde_json::value::to_raw_value(&rewind).map_err(|e| failed(e.into()))?;
-        let sealed = Sealed { hash: Hash::of(raw.get().as_bytes()), rewind: &raw };
-        let bytes = serde_json::to_vec(&sealed).map_err(|e| failed(e.into()))?;
+        let bytes = shelf::sealed(&rewind).map_err(failed)?;
         (self.hook())("write the plan").map_err(failed)?;
+        // What it needs is on disk before it is.
+        self.store.sync().map_err(failed)?;
         files::put(&folder.join(PLAN), &bytes, files::Durability::PowerCut).map_err(failed)?;
-        let staged = self.stage(&rewind.name, &rewind.steps);
+        let staged =
+            self.open_sealed(&rewind.steps).and_then(|()| self.stage(&rewind.name, &rewind.steps));
         if staged.is_err() {
             // What cannot be removed now, the next run removes.
-            let _ = self.drop_staged(&rewind);
-            let _ = self.forget(&rewind);
+            let _ = self.drop_prepared(&rewind);
+            self.hold.release();
         }
         staged?;
         Ok(rewind)
     }
 
+    /// Makes the roots that are gone.
+    fn make_roots(&self, steps: &[Step]) -> Result<(), RestoreError> {
+        let mut roots: Vec<&Path> = steps.iter().map(|step| &*step.root).collect();
+        roots.dedup();
+        for root in roots.into_iter().filter(|root| fs::symlink_metadata(root).is_err()) {
+            let failed = |error| RestoreError::Io(root.to_owned(), error);
+            (self.hook())("make a root").map_err(failed)?;
+            let mut builder = fs::DirBuilder::new();
+            builder.mode(GONE).create(root).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Does it. From here on it is completed, if necessary by the next run.
     pub fn commit(&self, rewind: &Rewind) -> Result<(), RestoreError> {
+        self.hold.take(self.store.folder())?;
+        let committed = self.commit_held(rewind);
+        self.hold.release();
+        committed
+    }
+
+    fn commit_held(&self, rewind: &Rewind) -> Result<(), RestoreError> {
         for step in &rewind.steps {
             if !self.is_as_good_as(step, step.from.as_ref()) {
                 let changed = RestoreError::Changed(step.path());
-                let _ = self.drop_staged(rewind).and_then(|()| self.forget(rewind));
+                let _ = self.drop_prepared(rewind);
                 return Err(changed);
             }
         }
         self.mark(rewind, FORWARD)?;
-        self.apply(&rewind.name, &rewind.steps)?;
-        self.mark(rewind, DONE)?;
-        self.drop_staged(rewind)
+        let done = self
+            .apply(&rewind.name, &rewind.steps)
+            .and_then(|()| self.drop_staged(&rewind.name, &rewind.steps))
+            .and_then(|()| self.close_roots(&rewind.steps));
+        if let Err(doing) = done {
+            self.abandon(rewind, doing)?;
+        }
+        self.mark(rewind, DONE)
+    }
+
+    /// Takes back what was done of a rewind that cannot be completed: all of it or nothing. If that
+    /// is not possible either, the next run tries it again.
+    fn abandon(&self, rewind: &Rewind, doing: RestoreError) -> Result<(), RestoreError> {
+        let taken = self.mark(rewind, BACK).and_then(|()| {
+            self.go_on(&rewind.name, &reversed(&rewind.steps))?;
+            self.forget(rewind)
+        });
+        match taken {
+            Ok(()) => Err(doing),
+            Err(back) => Err(RestoreError::Stuck { doing: doing.into(), back: back.into() }),
+        }
+    }
+
+    /// Does what is still to be done of these steps. Returns the paths that someone changed since.
+    fn go_on(&self, name: &str, steps: &[Step]) -> Result<Vec<PathBuf>, RestoreError> {
+        self.open_sealed(steps)?;
+        self.drop_staged(name, steps)?;
+        let (left, skipped) = self.remaining(steps.to_vec());
+        self.stage(name, &left)?;
+        self.apply(name, &left)?;
+        self.drop_staged(name, steps)?;
+        self.close_roots(&left)?;
+        Ok(skipped)
     }
 
     /// Gives up what was only prepared.
     pub fn give_up(&self, rewind: &Rewind) -> Result<(), RestoreError> {
-        self.drop_staged(rewind)?;
+        self.drop_prepared(rewind)?;
+        self.hold.release();
+        Ok(())
+    }
+
+    fn drop_prepared(&self, rewind: &Rewind) -> Result<(), RestoreError> {
+        self.drop_staged(&rewind.name, &rewind.steps)?;
+        // Folders that were only opened up for it.
+        for step in rewind.steps.iter().rev() {
+            if let Some(State::Folder { mode }) = step.from
+                && sealed::lacks(mode, needed(step))
+                && self.state(step) == Some(State::Folder { mode: mode | needed(step) })
+            {
+                self.set_mode(step, mode)?;
+            }
+        }
         self.forget(rewind)
+    }
+
+    /// Opens up folders in which nothing could be seen, the outermost first.
+    fn open_sealed(&self, steps: &[Step]) -> Result<(), RestoreError> {
+        for step in steps {
+            if let Some(State::Folder { mode }) = self.state(step)
+                && sealed::lacks(mode, needed(step))
+                && [&step.from, &step.to].into_iter().any(|state| is_folder(state.as_ref()))
+            {
+                self.set_mode(step, mode | needed(step))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_mode(&self, step: &Step, mode: u32) -> Result<(), RestoreError> {
+        let failed = |error| RestoreError::Io(step.path(), error);
+        if step.place.is_empty() {
+            // A root that may not be read cannot be opened; its path has no links.
+            (self.hook())("change the folder").map_err(failed)?;
+            return sealed::set_mode(&step.root, mode).map_err(failed);
+        }
+        self.run(step, |root| root.set_mode(&step.place, mode))
     }
 
     /// The paths of a rewind that are not as it left them.
@@ -182,11 +277,20 @@ impl<'a> Journal<'a> {
     /// Takes a rewind back. What was changed since is kept by the caller's image, or refused by the
     /// caller before.
     pub fn take_back(&self, rewind: &Rewind) -> Result<(), RestoreError> {
+        self.hold.take(self.store.folder())?;
+        let taken = self.take_back_held(rewind);
+        self.hold.release();
+        taken
+    }
+
+    fn take_back_held(&self, rewind: &Rewind) -> Result<(), RestoreError> {
         let back = reversed(&rewind.steps);
+        self.open_sealed(&back)?;
         self.stage(&rewind.name, &back)?;
         self.mark(rewind, BACK)?;
         self.apply(&rewind.name, &back)?;
-        self.drop_staged(rewind)?;
+        self.drop_staged(&rewind.name, &rewind.steps)?;
+        self.close_roots(&back)?;
         self.forget(rewind)
     }
 
@@ -203,38 +307,64 @@ impl<'a> Journal<'a> {
         all(self.store.folder())
     }
 
-    /// Completes, or takes back, what was stopped. `is_mine` says which rewinds are this program's
-    /// business: another process may be in the middle of one.
+    /// Completes, or takes back, what was stopped. While another process is in the middle of a
+    /// rewind, nothing was stopped.
     pub fn settle(&self) -> Result<Vec<Settled>, RestoreError> {
+        if self.all().is_empty() || !self.hold.try_take(self.store.folder())? {
+            return Ok(Vec::new());
+        }
+        let settled = self.settle_held();
+        self.hold.release();
+        Ok(settled)
+    }
+
+    fn settle_held(&self) -> Vec<Settled> {
         let mut settled = Vec::new();
         for (rewind, phase) in self.all() {
-            let (how, steps) = match phase {
-                Phase::Done => {
-                    // Stopped right at the end.
-                    self.drop_staged(&rewind)?;
-                    continue;
+            match self.settle_one(&rewind, phase) {
+                Ok(None) => {}
+                Ok(Some((how, skipped))) => settled.push(Settled { rewind, how, skipped }),
+                // One that cannot be settled does not hold up others.
+                Err(error) => {
+                    let how = SettledHow::Stuck(error.to_string());
+                    settled.push(Settled { rewind, how, skipped: Vec::new() });
                 }
-                Phase::Planned => {
-                    self.drop_staged(&rewind)?;
-                    self.forget(&rewind)?;
-                    settled.push(Settled { rewind, how: SettledHow::Dropped, skipped: Vec::new() });
-                    continue;
-                }
-                Phase::Forward => (SettledHow::Completed, rewind.steps.clone()),
-                Phase::Back => (SettledHow::TakenBack, reversed(&rewind.steps)),
-            };
-            self.drop_staged(&rewind)?;
-            let (steps, skipped) = self.remaining(steps);
-            self.stage(&rewind.name, &steps)?;
-            self.apply(&rewind.name, &steps)?;
-            self.drop_staged(&rewind)?;
-            match how {
-                SettledHow::Completed => self.mark(&rewind, DONE)?,
-                _ => self.forget(&rewind)?,
             }
-            settled.push(Settled { rewind, how, skipped });
         }
-        Ok(settled)
+        settled
+    }
+
+    /// How a rewind was settled, and the paths that were left alone; None if it is done.
+    fn settle_one(
+        &self,
+        rewind: &Rewind,
+        phase: Phase,
+    ) -> Result<Option<(SettledHow, Vec<PathBuf>)>, RestoreError> {
+        let back = || {
+            let skipped = self.go_on(&rewind.name, &reversed(&rewind.steps))?;
+            self.forget(rewind)?;
+            Ok(Some((SettledHow::TakenBack, skipped)))
+        };
+        match phase {
+            Phase::Done => {
+                // It was about to be taken back.
+                self.drop_staged(&rewind.name, &rewind.steps)?;
+                Ok(None)
+            }
+            Phase::Planned => {
+                self.drop_prepared(rewind)?;
+                Ok(Some((SettledHow::Dropped, Vec::new())))
+            }
+            Phase::Forward => {
+                if let Ok(skipped) = self.go_on(&rewind.name, &rewind.steps) {
+                    self.mark(rewind, DONE)?;
+                    return Ok(Some((SettledHow::Completed, skipped)));
+                }
+                self.mark(rewind, BACK)?;
+                back()
+            }
+            Phase::Back => back(),
+        }
     }
 
     /// The steps that are still to be done, and the paths that someone changed since.
@@ -247,9 +377,7 @@ impl<'a> Journal<'a> {
             let is_between = match (&is, &step.from, &step.to) {
                 (None, ..) => true,
                 (Some(State::Folder { .. }), from, to) => {
-                    let is_folder =
-                        |state: &Option<State>| matches!(state, Some(State::Folder { .. }));
-                    is_folder(from) || is_folder(to)
+                    is_folder(from.as_ref()) || is_folder(to.as_ref())
                 }
                 _ => false,
             };
@@ -263,15 +391,17 @@ impl<'a> Journal<'a> {
     }
 
     fn state(&self, step: &Step) -> Option<State> {
-        let is = Beneath::open(&step.root).map(|root| root.is_reachable(&step.place));
-        if !is.unwrap_or(false) {
+        let is = || Beneath::open(&step.root).map(|root| root.is_reachable(&step.place));
+        // A root may be closed to its owner.
+        if !step.place.is_empty() && !is().unwrap_or(false) {
             return None;
         }
         let is_object = [&step.from, &step.to].contains(&&Some(State::Object));
-        match state_at(&step.path(), self.limits) {
-            Some(State::File { .. }) if is_object => Some(State::Object),
-            state => state,
+        if is_object && self.vault.is_whole(&step.root, &step.place) {
+            return Some(State::Object);
         }
+        // What is to go was kept, whatever its size.
+        state_at(&step.path(), Limits { file: u64::MAX, ..self.limits })
     }
 
     fn is_at(&self, step: &Step, wanted: Option<&State>) -> bool {
@@ -283,6 +413,11 @@ impl<'a> Journal<'a> {
     fn is_as_good_as(&self, step: &Step, wanted: Option<&State>) -> bool {
         if self.is_at(step, wanted) {
             return true;
+        }
+        if let (Some(State::Folder { mode }), Some(State::Folder { mode: is })) =
+            (wanted, self.state(step))
+        {
+            return is == mode | needed(step);
         }
         let is_index = step.place.rsplit(|byte| *byte == b'/').next() == Some(b"index");
         let Some(State::File { hash, .. }) = wanted.filter(|_| is_index) else { return false };
@@ -296,37 +431,39 @@ impl<'a> Journal<'a> {
     /// Writes what is to be put in place beside it.
     fn stage(&self, name: &str, steps: &[Step]) -> Result<(), RestoreError> {
         for (number, step) in steps.iter().enumerate() {
-            let is_content = matches!(&step.to, Some(State::File { .. } | State::Link(_)));
+            let is_content =
+                matches!(&step.to, Some(State::File { .. } | State::Link(_) | State::Object));
             if !is_content || self.is_at(step, step.to.as_ref()) {
                 continue;
             }
             let failed = |error| RestoreError::Io(step.path(), error);
             (self.hook())("stage a file").map_err(failed)?;
             let root = Beneath::open(&step.root).map_err(failed)?;
-            root.stage(&staging(name), number, step, self.store).map_err(failed)?;
+            let parts = (self.store, self.vault);
+            root.stage(&staging(name), number, step, parts).map_err(failed)?;
         }
         Ok(())
     }
 
     fn apply(&self, name: &str, steps: &[Step]) -> Result<(), RestoreError> {
-        let failed = |step: &Step, error| RestoreError::Io(step.path(), error);
-        let is_folder = |state: &Option<State>| matches!(state, Some(State::Folder { .. }));
         // Folders that are read-only are opened up first.
-        for step in steps.iter().filter(|step| is_folder(&step.from) || is_folder(&step.to)) {
+        for step in
+            steps.iter().filter(|step| is_folder(step.from.as_ref()) || is_folder(step.to.as_ref()))
+        {
             if let Some(State::Folder { mode }) = self.state(step)
-                && mode & 0o300 != 0o300
+                && mode & OPEN != OPEN
             {
-                self.run(step, |root| root.set_mode(&step.place, mode | 0o700))?;
+                self.set_mode(step, mode | OPEN)?;
             }
         }
         // What is in the way, the innermost first.
         for step in steps.iter().rev() {
             let Some(is) = self.state(step) else { continue };
             let is_kept = match (&is, &step.to) {
-                (State::Folder { .. }, to) => is_folder(to),
+                (State::Folder { .. }, to) => is_folder(to.as_ref()),
                 (_, None) => false,
                 // Replaced in one step below.
-                (_, to) => !is_folder(to),
+                (_, to) => !is_folder(to.as_ref()),
             };
             if is_kept {
                 continue;
@@ -351,23 +488,29 @@ impl<'a> Journal<'a> {
                     self.run(step, |root| root.make_folder(&step.place))?;
                 }
                 None | Some(State::Folder { .. } | State::Outside(..)) => {}
-                Some(State::Object) => {
-                    let kept = self.vault.kept(&step.root, &step.place);
-                    (self.hook())("put an object back").map_err(|error| failed(step, error))?;
-                    let put = Vault::put_back(&kept, &step.path());
-                    put.map_err(|error| failed(step, error))?;
-                }
-                Some(State::File { .. } | State::Link(_)) => {
+                Some(State::File { .. } | State::Link(_) | State::Object) => {
                     self.run(step, |root| root.place(&staging(name), number, &step.place))?;
                 }
             }
         }
         // The modes of folders, the innermost first.
-        for step in steps.iter().rev() {
+        for step in steps.iter().rev().filter(|step| !step.place.is_empty()) {
             if let Some(State::Folder { mode }) = &step.to
                 && self.state(step).is_some_and(|is| Some(is) != step.to)
             {
-                self.run(step, |root| root.set_mode(&step.place, *mode))?;
+                self.set_mode(step, *mode)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The modes of roots come last: nothing may be left in them that cannot be removed then.
+    fn close_roots(&self, steps: &[Step]) -> Result<(), RestoreError> {
+        for step in steps.iter().filter(|step| step.place.is_empty()) {
+            if let Some(State::Folder { mode }) = &step.to
+                && self.state(step).is_some_and(|is| Some(is) != step.to)
+            {
+                self.set_mode(step, *mode)?;
             }
         }
         Ok(())
@@ -392,11 +535,11 @@ impl<'a> Journal<'a> {
             .map_err(|error| RestoreError::Io(path, error))
     }
 
-    fn drop_staged(&self, rewind: &Rewind) -> Result<(), RestoreError> {
-        let mut roots: Vec<&Path> = rewind.steps.iter().map(|step| &*step.root).collect();
+    fn drop_staged(&self, name: &str, steps: &[Step]) -> Result<(), RestoreError> {
+        let mut roots: Vec<&Path> = steps.iter().map(|step| &*step.root).collect();
         roots.dedup();
         for root in roots {
-            let folder = root.join(staging(&rewind.name));
+            let folder = root.join(staging(name));
             if fs::symlink_metadata(&folder).is_err() {
                 continue;
             }
@@ -418,6 +561,15 @@ impl<'a> Journal<'a> {
     }
 }
 
+/// What is needed of a folder before anything is changed: in a root files wait.
+fn needed(step: &Step) -> u32 {
+    if step.place.is_empty() { OPEN } else { SEEN }
+}
+
+fn is_folder(state: Option<&State>) -> bool {
+    matches!(state, Some(State::Folder { .. }))
+}
+
 fn staging(name: &str) -> String {
     format!("{STAGING}{name}")
 }
@@ -428,46 +580,4 @@ fn reversed(steps: &[Step]) -> Vec<Step> {
         Step { root, place, from: to, to: from }
     });
     turned.collect()
-}
-
-/// Every rewind in a store's folder that can be read.
-pub(crate) fn all(store: &Path) -> Vec<(Rewind, Phase)> {
-    let found = fs::read_dir(store.join("rewinds")).into_iter().flatten().flatten();
-    let mut all: Vec<(Rewind, Phase)> = Vec::new();
-    for entry in found {
-        let folder = entry.path();
-        let Ok(rewind) = read(&folder) else { continue };
-        let has = |name: &str| folder.join(name).exists();
-        let phase = match (has(BACK), has(DONE), has(FORWARD)) {
-            (true, ..) => Phase::Back,
-            (_, true, _) => Phase::Done,
-            (_, _, true) => Phase::Forward,
-            _ => Phase::Planned,
-        };
-        all.push((rewind, phase));
-    }
-    all.sort_by(|one, other| one.0.name.cmp(&other.0.name));
-    all
-}
-
-fn read(folder: &Path) -> io::Result<Rewind> {
-    let bytes = files::read(folder.join(PLAN), MOST)?;
-    let sealed: Sealed<'_> = serde_json::from_slice(&bytes)?;
-    if Hash::of(sealed.rewind.get().as_bytes()) != sealed.hash {
-        return Err(invalid("its hash differs"));
-    }
-    let rewind: Rewind = serde_json::from_str(sealed.rewind.get())?;
-    let is_its = folder.file_name().is_some_and(|name| name.to_string_lossy() == rewind.name);
-    let is_plain = |step: &Step| is_plain(&step.place);
-    if is_its && rewind.steps.iter().all(is_plain) {
-        Ok(rewind)
-    } else {
-        Err(invalid("it does not belong here"))
-    }
-}
-
-/// Whether a path stays below its root.
-fn is_plain(place: &Place) -> bool {
-    let mut names = place.split(|byte| *byte == b'/');
-    place.is_empty() || names.all(|name| !matches!(name, b"" | b"." | b".."))
 }

@@ -8,10 +8,9 @@
 mod walk;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +18,16 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::hash::Hash;
-use crate::mark::mark;
+use crate::mark::{Found, mark};
+use crate::moment::Moment;
+use crate::restore::REWINDS;
 use crate::rules::{Cache, path_of};
+use crate::sealed::{self, OpenedUp};
 use crate::store::{BLOCK, LARGE, Part, Store};
 use crate::tree::{self, Folder, Item, Place, State, What, Why, join};
 use crate::vault::Vault;
 
-use walk::{Draft, Drafted, Listing, Walk};
+use walk::{Body, Draft, Drafted, Listing, Walk, drafts_of};
 
 /// What an image may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub enum ScanError {
     TooMuch { root: PathBuf, limit: Duration },
     #[error("the store `{}` is inside the folder `{}` that it should have images of", .store.display(), .root.display())]
     Inside { root: PathBuf, store: PathBuf },
+    #[error("`{}` is not a folder any more: move it away, and run this again", .0.display())]
+    NoFolder(PathBuf),
     #[error("cannot read `{}`: {error}", .path.display())]
     Unreadable { path: PathBuf, error: io::Error },
     #[error("cannot store it: {0}")]
@@ -67,15 +71,22 @@ pub struct Scanner {
     pub(crate) forced: Vec<PathBuf>,
     /// The last image, with marks.
     last: Option<Arc<Folder>>,
-    /// What is covered in this image stays covered, whatever git ignores since.
-    covered: Option<Arc<Folder>>,
+    /// The first image and the last one: what is covered in them stays covered, whatever git
+    /// ignores since.
+    covered: Vec<Arc<Folder>>,
     cache: Cache,
 }
 
 impl Scanner {
     /// For a folder, whose path has no links.
     pub fn new(root: PathBuf) -> Scanner {
-        Scanner { root, forced: Vec::new(), last: None, covered: None, cache: Cache::default() }
+        Scanner {
+            root,
+            forced: Vec::new(),
+            last: None,
+            covered: Vec::new(),
+            cache: Cache::default(),
+        }
     }
 
     /// The folder.
@@ -93,9 +104,27 @@ impl Scanner {
         self.last = Some(last);
     }
 
-    /// What this image covers stays covered.
-    pub fn keep_covered(&mut self, image: Arc<Folder>) {
-        self.covered = Some(image);
+    /// What the first and the last of these moments cover stays covered.
+    pub(crate) fn keep_covered(&mut self, store: &Store, moments: &[Moment]) {
+        let images = || moments.iter().filter_map(|moment| moment.image(&self.root));
+        let ends: Vec<Hash> = images().next().into_iter().chain(images().next_back()).collect();
+        for id in ends {
+            let known = self.covered.iter().chain(&self.last).find(|image| image.id == id).cloned();
+            // Of an image that is damaged nothing can be brought back.
+            if let Some(image) = known.or_else(|| Folder::load(store, id).ok()) {
+                self.cover(image);
+            }
+        }
+    }
+
+    fn cover(&mut self, image: Arc<Folder>) {
+        self.covered.truncate(1);
+        self.covered.push(image);
+    }
+
+    /// Reads everything again next time: what is stored may have been swept.
+    pub(crate) fn start_over(&mut self) {
+        self.last = None;
     }
 
     /// Takes an image.
@@ -106,14 +135,29 @@ impl Scanner {
         limits: Limits,
         now: SystemTime,
     ) -> Result<Arc<Folder>, ScanError> {
+        // Until everything is read.
+        let opened = OpenedUp::default();
+        self.scan_opened((store, vault), limits, now, &opened)
+    }
+
+    /// Takes an image. What has to be opened up for it stays so.
+    pub(crate) fn scan_opened(
+        &mut self,
+        (store, vault): (&Store, &Vault),
+        limits: Limits,
+        now: SystemTime,
+        opened: &OpenedUp,
+    ) -> Result<Arc<Folder>, ScanError> {
         if store.folder().starts_with(&self.root) {
             let (root, store) = (self.root.clone(), store.folder().to_owned());
             return Err(ScanError::Inside { root, store });
         }
         let walk = Walk {
             root: &self.root,
+            opened,
+            rewinds: store.folder().join(REWINDS),
             forced: &self.forced,
-            covered: self.covered.as_ref(),
+            covered: &self.covered,
             cache: &self.cache,
             limits,
             now,
@@ -125,7 +169,7 @@ impl Scanner {
         self.keep_objects(vault, &listings);
         let image = assemble(store, listings)?;
         self.last = Some(Arc::clone(&image));
-        self.covered = Some(Arc::clone(&image));
+        self.cover(Arc::clone(&image));
         Ok(image)
     }
 
@@ -139,7 +183,7 @@ impl Scanner {
     ) -> Result<(), ScanError> {
         let mut wanted: Vec<(Place, usize, usize, u64)> = Vec::new();
         for (id, listing) in &*listings {
-            for (at, draft) in listing.drafts.iter().enumerate() {
+            for (at, draft) in listing.body.drafts().iter().enumerate() {
                 if let Drafted::Read(size) = draft.what {
                     wanted.push((join(&listing.place, &draft.name), *id, at, size));
                 }
@@ -180,7 +224,9 @@ impl Scanner {
             return Err(error);
         }
         for (id, at, what, mark) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            if let Some(draft) = listings.get_mut(&id).and_then(|found| found.drafts.get_mut(at)) {
+            if let Some(Body::Drafts(drafts)) = listings.get_mut(&id).map(|found| &mut found.body)
+                && let Some(draft) = drafts.get_mut(at)
+            {
                 draft.mark = mark;
                 draft.what = what.map_or(Drafted::Gone, Drafted::Known);
             }
@@ -188,13 +234,31 @@ impl Scanner {
         Ok(())
     }
 
-    /// Keeps the objects of git that are new.
+    /// Keeps the objects of git that are new, on all cores.
     fn keep_objects(&self, vault: &Vault, listings: &HashMap<usize, Listing>) {
+        let mut leaves: Vec<(&[u8], Vec<&[u8]>)> = Vec::new();
         for listing in listings.values() {
-            for draft in listing.drafts.iter().filter(|draft| draft.is_new_object) {
-                vault.keep(&self.root, &join(&listing.place, &draft.name));
+            let new = listing.body.drafts().iter().filter(|draft| draft.is_new_object);
+            let names: Vec<&[u8]> = new.map(|draft| &*draft.name).collect();
+            if !names.is_empty() {
+                leaves.push((&listing.place, names));
             }
         }
+        if leaves.is_empty() {
+            return;
+        }
+        let (next, how) = (AtomicUsize::new(0), vault.prepare(&self.root, &leaves));
+        let work = || {
+            while let Some((leaf, names)) = leaves.get(next.fetch_add(1, Ordering::Relaxed)) {
+                vault.keep_all(&self.root, leaf, names, how);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads().min(leaves.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
     }
 
     /// Brings the last image up to date for one path alone, which the caller knows to be the only
@@ -213,7 +277,7 @@ impl Scanner {
             return Ok(None);
         };
         self.last = Some(Arc::clone(&image));
-        self.covered = Some(Arc::clone(&image));
+        self.cover(Arc::clone(&image));
         Ok(Some(image))
     }
 
@@ -238,31 +302,34 @@ impl Scanner {
                     Some(What::Folder(folder)) => Arc::clone(folder),
                     _ => Arc::new(Folder { mode: 0, id: Hash::default(), items: Vec::new() }),
                 };
-                let mode = std::os::unix::fs::MetadataExt::mode(&is) & 0o7777;
+                let mode = Found::from(&is).mode();
                 let before = with_mode(store, &before, mode)?;
                 let after = self.touched(&before, &here, below, about)?;
                 let what = What::Folder(after.unwrap_or(before));
                 Some(Item { name: (*name).into(), mark: mark(&is, now), mode, what })
             }
             (Some(_), _) if !below.is_empty() => return Ok(None),
-            (Some(is), _) => walk::draft(name, &is, limits, now, known, &path)
-                .map(|draft| {
-                    let size = std::os::unix::fs::MetadataExt::size(&is);
-                    if let Drafted::Known(what) = draft.what {
-                        let Draft { name, mark, mode, .. } = draft;
-                        Ok(Some(Item { name, mark, mode, what }))
-                    } else {
-                        let run = [(here.clone(), 0, 0, size)];
-                        let mut read = read_run(&self.root, store, now, &run)?;
-                        let Draft { name, mode, .. } = draft;
-                        let item = read.pop().and_then(|(_, _, what, mark)| {
-                            what.map(|what| Item { name, mark, mode, what })
-                        });
-                        Ok::<_, ScanError>(item)
-                    }
-                })
-                .transpose()?
-                .flatten(),
+            (Some(is), _) => {
+                let target = || Some(fs::read_link(&path).ok()?.into_os_string().into_vec());
+                walk::draft(name, Found::from(&is), limits, now, known, target)
+                    .map(|draft| {
+                        let size = std::os::unix::fs::MetadataExt::size(&is);
+                        if let Drafted::Known(what) = draft.what {
+                            let Draft { name, mark, mode, .. } = draft;
+                            Ok(Some(Item { name, mark, mode, what }))
+                        } else {
+                            let run = [(here.clone(), 0, 0, size)];
+                            let mut read = read_run(&self.root, store, now, &run)?;
+                            let Draft { name, mode, .. } = draft;
+                            let item = read.pop().and_then(|(_, _, what, mark)| {
+                                what.map(|what| Item { name, mark, mode, what })
+                            });
+                            Ok::<_, ScanError>(item)
+                        }
+                    })
+                    .transpose()?
+                    .flatten()
+            }
         };
         let mut items = folder.items.clone();
         match (items.binary_search_by(|item| (*item.name).cmp(name)), item) {
@@ -296,7 +363,7 @@ pub(crate) fn state_at(path: &Path, limits: Limits) -> Option<State> {
         return Some(State::Outside(Why::Special, 0));
     }
     if is.size() > limits.file {
-        return Some(State::Outside(Why::Large, walk::stamp(&is)));
+        return Some(State::Outside(Why::Large, Found::from(&is).stamp()));
     }
     let Ok(mut file) = open(path) else { return Some(State::Outside(Why::Unreadable, 0)) };
     match crate::store::hash_of(&mut file) {
@@ -374,9 +441,7 @@ fn read_run(
     let mut parts: Vec<Part> = Vec::new();
     let mut new: HashSet<Hash> = HashSet::new();
     for (place, id, at, _) in run {
-        let path = path_of(root, place);
-        let opened = open(&path).and_then(|file| Ok((file.metadata()?, file)));
-        let (found, mut file) = match opened {
+        let (found, mut file) = match sealed::open_file(&path_of(root, place)) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 done.push((*id, *at, None, 0));
@@ -387,15 +452,14 @@ fn read_run(
                 continue;
             }
         };
-        let unreadable = |_| What::Outside(Why::Unreadable, 0);
-        let what = if found.len() >= LARGE {
+        let what = if found.size >= LARGE {
             let (hash, size) = store.put_large(&mut file)?;
             What::File { size, hash }
         } else {
             let start = raw.len();
-            if let Err(error) = (&mut file).take(BLOCK as u64).read_to_end(&mut raw) {
+            if read_small(&mut file, found.size, &mut raw).is_err() {
                 raw.truncate(start);
-                unreadable(error)
+                What::Outside(Why::Unreadable, 0)
             } else {
                 let hash = Hash::of(&raw[start..]);
                 let size = (raw.len() - start) as u64;
@@ -409,7 +473,7 @@ fn read_run(
         };
         // A file that was written to meanwhile is read again next time.
         let after = file.metadata().map_or(0, |after| mark(&after, now));
-        let is_same = after == mark(&found, now);
+        let is_same = after == found.mark(now);
         done.push((*id, *at, Some(what), if is_same { after } else { 0 }));
     }
     store.put(&parts, &raw)?;
@@ -418,12 +482,30 @@ fn read_run(
 
 /// Opens a regular file: neither a link nor anything that waits.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    use rustix::fs::OFlags;
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
-    let file = options.open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    sealed::open_file(path).map(|(_, file)| file)
+}
+
+/// Appends what a file contains, which is about `size` bytes and at most a block.
+fn read_small(file: &mut File, size: u64, raw: &mut Vec<u8>) -> io::Result<()> {
+    let start = raw.len();
+    let mut end = start;
+    // With one byte more the end is seen without another piece.
+    let mut room = usize::try_from(size).unwrap_or(BLOCK).min(BLOCK - 1) + 1;
+    loop {
+        raw.resize(end + room, 0);
+        match file.read(&mut raw[end..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(0) => break,
+            Ok(count) => end += count,
+        }
+        if end - start >= BLOCK {
+            break;
+        }
+        room = (raw.len() - end).max(1 << 12).min(BLOCK - (end - start));
+    }
+    raw.truncate(end);
+    Ok(())
 }
 
 /// Makes listings, the innermost first, and stores those that are new.
@@ -445,8 +527,26 @@ fn assemble(store: &Store, listings: HashMap<usize, Listing>) -> Result<Arc<Fold
             }
             continue;
         }
-        let mut items = Vec::with_capacity(listing.drafts.len());
-        for Draft { name, mark, mode, what, .. } in listing.drafts {
+        let drafts = match (listing.body, &listing.last) {
+            (Body::Drafts(drafts), _) => drafts,
+            (Body::Same(below), Some(last)) => {
+                let is_same = |(at, id): &(usize, usize)| match &last.items[*at].what {
+                    What::Folder(was) => folders.get(id).is_some_and(|is| Arc::ptr_eq(is, was)),
+                    _ => false,
+                };
+                if below.iter().all(is_same) {
+                    for (_, id) in &below {
+                        folders.remove(id);
+                    }
+                    folders.insert(id, Arc::clone(last));
+                    continue;
+                }
+                drafts_of(&last.items, &below)
+            }
+            (Body::Same(_), None) => Vec::new(),
+        };
+        let mut items = Vec::with_capacity(drafts.len());
+        for Draft { name, mark, mode, what, .. } in drafts {
             let what = match what {
                 Drafted::Known(what) => what,
                 Drafted::Below(below) if gone.contains(&below) => continue,

@@ -13,6 +13,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use crate::hash::{Hash, Hasher};
 
@@ -28,6 +29,8 @@ const MOST: u64 = 1 << 30;
 /// The index of a pack, at most.
 const INDEX_MOST: u64 = 1 << 30;
 const LEVEL: i32 = 3;
+/// The file that every sweep replaces.
+const SWEPT: &str = "swept";
 
 /// Called before every single write; tests stop the program there.
 pub type Hook = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
@@ -67,6 +70,10 @@ struct Writer {
     data: File,
     index: File,
     end: u64,
+    /// Whether something was written that may not be on disk.
+    is_unsynced: bool,
+    /// Whether the names of its files are on disk.
+    is_listed: bool,
 }
 
 /// The store in a folder.
@@ -76,8 +83,13 @@ pub struct Store {
     writer: Mutex<Option<Writer>>,
     /// The block that was read last.
     last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
+    /// The last sweep by anyone that the table knows of, and how many were seen.
+    swept: Mutex<(Option<Sweep>, u64)>,
     pub(crate) hook: Hook,
 }
+
+/// Which sweep it was: the inode and the time of its mark.
+type Sweep = (u64, SystemTime);
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,8 +109,10 @@ impl Store {
             table: RwLock::default(),
             writer: Mutex::default(),
             last: Mutex::default(),
+            swept: Mutex::default(),
             hook,
         };
+        store.swept().0 = store.last_sweep();
         store.reload()?;
         Ok(store)
     }
@@ -108,11 +122,32 @@ impl Store {
         &self.folder
     }
 
-    /// A lock for as long as images are taken or used: nothing is swept meanwhile.
+    /// A lock for as long as images are taken or used: nothing is swept meanwhile. What was swept
+    /// before is known from here on.
     pub fn share(&self) -> io::Result<File> {
         let file = files::append_private(&self.folder.join("lock"))?;
         file.lock_shared()?;
+        let mut swept = self.swept();
+        let last = self.last_sweep();
+        if swept.0 != last {
+            self.reload()?;
+            *swept = (last, swept.1 + 1);
+        }
         Ok(file)
+    }
+
+    fn swept(&self) -> MutexGuard<'_, (Option<Sweep>, u64)> {
+        self.swept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last_sweep(&self) -> Option<Sweep> {
+        let found = fs::symlink_metadata(self.folder.join(SWEPT)).ok()?;
+        Some((std::os::unix::fs::MetadataExt::ino(&found), found.modified().ok()?))
+    }
+
+    /// How many sweeps of others were seen: after each of them, what is not in a log may be gone.
+    pub(crate) fn sweeps(&self) -> u64 {
+        self.swept().1
     }
 
     /// Reads what other processes have stored.
@@ -234,17 +269,43 @@ impl Store {
             let index = files::append_private(&data.with_extension("idx"))?;
             let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
             table.packs.push(data);
-            return Ok(Writer { pack: table.packs.len() - 1, data: file, index, end: 0 });
+            return Ok(Writer {
+                pack: table.packs.len() - 1,
+                data: file,
+                index,
+                end: 0,
+                is_unsynced: true,
+                is_listed: false,
+            });
         }
     }
 
     /// Adds a block to the index: from here on its contents are stored.
     fn list(&self, writer: &mut Writer, block: Block, parts: &[Part]) -> io::Result<()> {
         (self.hook)("append to the index")?;
+        writer.is_unsynced = true;
         writer.index.write_all(&line(block, parts))?;
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         table.insert(block, parts);
         Ok(())
+    }
+
+    /// Waits until everything that this process stored is on disk. Returns whether there was
+    /// anything.
+    pub(crate) fn sync(&self) -> io::Result<bool> {
+        let mut writer = self.writer();
+        let Some(writer) = writer.as_mut().filter(|writer| writer.is_unsynced) else {
+            return Ok(false);
+        };
+        (self.hook)("sync a pack")?;
+        writer.data.sync_data()?;
+        writer.index.sync_data()?;
+        if !writer.is_listed {
+            files::sync_folder(&self.folder.join("packs"))?;
+            writer.is_listed = true;
+        }
+        writer.is_unsynced = false;
+        Ok(true)
     }
 
     fn spot(&self, hash: Hash) -> io::Result<(Spot, Block, PathBuf)> {

@@ -102,6 +102,11 @@ impl Item {
             What::Outside(why, size) => State::Outside(*why, *size),
         }
     }
+
+    /// Whether there may be something below it that is not known.
+    fn hides(&self) -> bool {
+        matches!(self.what, What::Outside(Why::Ignored | Why::Unreadable, _))
+    }
 }
 
 impl PartialEq for What {
@@ -277,7 +282,8 @@ pub struct Change {
 }
 
 /// What differs between two images, in the order of paths; a folder comes before what is below it.
-/// The root itself has an empty path.
+/// The root itself has an empty path. Of a folder that one of them does not cover nothing is known
+/// but that: what is in it is neither new nor gone.
 pub fn differences(before: &Arc<Folder>, after: &Arc<Folder>) -> Vec<Change> {
     let mut found = Vec::new();
     if before.mode != after.mode {
@@ -322,6 +328,9 @@ fn compare(
         if was != is {
             found.push(Change { place: here.clone(), before: was, after: is });
         }
+        if [one, other].into_iter().flatten().any(Item::hides) {
+            continue;
+        }
         let below = |item: Option<&Item>| match item.map(|item| &item.what) {
             Some(What::Folder(folder)) => Some(Arc::clone(folder)),
             _ => None,
@@ -345,7 +354,7 @@ pub(crate) fn join(place: &[u8], name: &[u8]) -> Place {
     all
 }
 
-/// What stands at a path of an image. A path below something that is not covered is not covered.
+/// What stands at a path of an image. A path below a folder that is not covered is not covered.
 pub fn find(root: &Arc<Folder>, place: &[u8]) -> Option<State> {
     let mut folder = Arc::clone(root);
     if place.is_empty() {
@@ -357,7 +366,7 @@ pub fn find(root: &Arc<Folder>, place: &[u8]) -> Option<State> {
         let next = match &item.what {
             _ if names.peek().is_none() => return Some(item.state()),
             What::Folder(next) => Arc::clone(next),
-            What::Outside(Why::Ignored, size) => return Some(State::Outside(Why::Ignored, *size)),
+            _ if item.hides() => return Some(item.state()),
             _ => return None,
         };
         folder = next;

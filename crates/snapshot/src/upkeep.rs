@@ -5,17 +5,17 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::hash::Hash;
 use crate::moment::{Log, Moment, millis};
-use crate::plan::Step;
 use crate::restore::{self, Journal};
 use crate::scan::Limits;
 use crate::store::{Hook, Store, Swept};
-use crate::tree::{State, What, decode};
-use crate::vault::Vault;
+use crate::tree::{Place, State, What, decode, join};
+use crate::vault::{self, Vault};
 
 /// How long images are kept, and how many bytes of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,35 @@ pub fn forget(folder: &Path, session: &str, hook: Hook) -> io::Result<Swept> {
         log.remove(&store.hook)?;
     }
     sweep(&store, &vault)
+}
+
+/// Gives a session that goes on from another one the moments of that one; `prompt` has the new ids
+/// of its prompts. What a session has already is not touched.
+pub fn inherit(
+    folder: &Path,
+    (from, to): (&str, &str),
+    prompt: impl Fn(&str) -> String,
+    hook: &Hook,
+) -> io::Result<()> {
+    let (Some(from), Some(to)) = (Log::of(folder, from), Log::of(folder, to)) else {
+        return Ok(());
+    };
+    if !from.path().exists() || to.path().exists() {
+        return Ok(());
+    }
+    // Nothing is swept between reading and writing.
+    let file = files::append_private(&folder.join("lock"))?;
+    file.lock_shared()?;
+    let mut moments = from.read()?;
+    for id in moments.iter_mut().filter_map(|moment| moment.about.prompt.as_mut()) {
+        *id = prompt(id);
+    }
+    to.put(&moments, hook)
+}
+
+/// Takes from a session that is gone the moments that it was given; another one has them, too.
+pub fn disinherit(folder: &Path, session: &str, hook: &Hook) -> io::Result<()> {
+    Log::of(folder, session).map_or(Ok(()), |log| log.remove(hook))
 }
 
 /// Whether it is time to tidy up: once a day, and whenever there is too much.
@@ -114,7 +143,7 @@ pub fn tidy(
     // The oldest first; of the session that asks, the older half of its moments.
     logs.sort_by_key(|(time, ..)| *time);
     let mut logs = logs.into_iter();
-    while store.size() > bounds.bytes {
+    while store.size() + vault.size() > bounds.bytes {
         let Some((time, log, moments)) = logs.next() else { break };
         if time == i64::MAX {
             log.put(&moments[moments.len() / 2..], &store.hook)?;
@@ -127,28 +156,33 @@ pub fn tidy(
     Ok(all)
 }
 
-/// Removes every content that no log and no rewind needs.
+/// Removes every content, and every object of git, that no log and no rewind needs.
 fn sweep(store: &Store, vault: &Vault) -> io::Result<Swept> {
     let mut live: HashSet<Hash> = HashSet::new();
-    let mut trees: Vec<Hash> = Vec::new();
+    let mut objects: HashSet<Place> = HashSet::new();
+    // Listings, with the names of their folders.
+    let mut trees: Vec<(Hash, Box<[u8]>)> = Vec::new();
     let mut roots: HashSet<PathBuf> = HashSet::new();
     for log in Log::all(store.folder())? {
         for tree in log.read()?.into_iter().flat_map(|moment| moment.trees) {
-            trees.push(tree.image);
+            let name = tree.root.file_name().unwrap_or_default().as_bytes().into();
+            trees.push((tree.image, name));
             roots.insert(tree.root);
         }
     }
     for (rewind, _) in restore::all(store.folder()) {
-        for Step { from, to, root, .. } in rewind.steps {
-            roots.insert(root);
-            for state in [from, to].into_iter().flatten() {
-                if let State::File { hash, .. } = state {
-                    live.insert(hash);
+        for step in rewind.steps {
+            for state in [&step.from, &step.to].into_iter().flatten() {
+                match state {
+                    State::File { hash, .. } => _ = live.insert(*hash),
+                    State::Object => _ = objects.insert(vault::object(&step.path())),
+                    _ => {}
                 }
             }
+            roots.insert(step.root);
         }
     }
-    while let Some(tree) = trees.pop() {
+    while let Some((tree, folder)) = trees.pop() {
         if !live.insert(tree) {
             continue;
         }
@@ -158,14 +192,13 @@ fn sweep(store: &Store, vault: &Vault) -> io::Result<Swept> {
         };
         for (item, below) in items {
             match (&item.what, below) {
-                (_, Some(below)) => trees.push(below),
-                (What::File { hash, .. }, None) => {
-                    live.insert(*hash);
-                }
+                (_, Some(below)) => trees.push((below, item.name)),
+                (What::File { hash, .. }, None) => _ = live.insert(*hash),
+                (What::Object, None) => _ = objects.insert(join(&folder, &item.name)),
                 _ => {}
             }
         }
     }
-    vault.keep_only(&roots)?;
+    vault.keep_only(&roots, &objects)?;
     store.keep_only(&live)
 }

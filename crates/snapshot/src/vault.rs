@@ -1,8 +1,10 @@
 //! Keeps the objects of git: a second name for each, so that they survive the first.
 //!
-//! Git never changes an object, so that a hard link is an image of it that takes no space; on
-//! another file system it is a copy, up to a limit. Invariant: what is taken out of the vault is
-//! never the only name of anything; what is put into it is never changed by us.
+//! Git never changes an object, so that a hard link is an image of it that takes no space. What
+//! someone else writes into the object is then in both; of a small repository, and of few new
+//! objects, copies are kept instead. On another file system there are only copies, up to a limit.
+//! Invariant: what is taken out of the vault is never the only name of anything; what is put into
+//! it is never changed by us.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,20 +15,36 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat};
+use rustix::io::Errno;
+
 use crate::hash::Hash;
 use crate::rules::path_of;
+use crate::store::hash_of;
+use crate::tree::{Place, join};
 
 /// The bytes of objects that are copied by one process, at most.
 const COPIED: u64 = 256 << 20;
 
+/// The bytes of objects that are copied although they could be linked, at most, by one process.
+const SMALL: u64 = 8 << 20;
+
 /// A file in the vault of a repository with the path of its `objects`.
 const WHERE: &str = "where";
+
+/// How objects are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    Copy,
+    Link,
+}
 
 /// The vault in a folder.
 #[derive(Debug)]
 pub struct Vault {
     folder: PathBuf,
     copied: AtomicU64,
+    small: AtomicU64,
     /// Objects that could not be kept.
     pub(crate) lost: AtomicU64,
 }
@@ -35,7 +53,12 @@ impl Vault {
     /// The vault of a store's folder. It is beside the contents, because its files belong to
     /// others.
     pub fn new(folder: &Path) -> Vault {
-        Vault { folder: folder.to_owned(), copied: AtomicU64::new(0), lost: AtomicU64::new(0) }
+        Vault {
+            folder: folder.to_owned(),
+            copied: AtomicU64::new(0),
+            small: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        }
     }
 
     /// The name of the vault for the folder `objects` at this path.
@@ -63,6 +86,87 @@ impl Vault {
         }
     }
 
+    /// Makes folders for objects, and says how to keep them: folders, and names in each. A copy
+    /// survives what is written into the object; for many of them there is no room.
+    pub(crate) fn prepare(&self, root: &Path, leaves: &[(&[u8], Vec<&[u8]>)]) -> Keeping {
+        for (leaf, names) in leaves {
+            if let Some(name) = names.first() {
+                let place = join(leaf, name);
+                let kept = self.kept(root, &place);
+                // If it cannot be made, the objects cannot be kept, which is counted then.
+                let _ = self.make(&path_of(root, &place), kept.parent().unwrap_or(&kept));
+            }
+        }
+        let budget = SMALL.saturating_sub(self.small.load(Ordering::Relaxed));
+        let mut sum = 0;
+        for (leaf, names) in leaves {
+            let folder = path_of(root, leaf);
+            for name in names {
+                let found = fs::symlink_metadata(folder.join(OsStr::from_bytes(name)));
+                sum += found.map_or(0, |found| found.size());
+                if sum > budget {
+                    return Keeping::Link;
+                }
+            }
+        }
+        self.small.fetch_add(sum, Ordering::Relaxed);
+        Keeping::Copy
+    }
+
+    /// Keeps the objects with these names in a folder of objects.
+    pub(crate) fn keep_all(&self, root: &Path, leaf: &[u8], names: &[&[u8]], how: Keeping) {
+        if how == Keeping::Copy {
+            for name in names {
+                self.keep_copy(root, &join(leaf, name));
+            }
+            return;
+        }
+        let left = self.link_all(&path_of(root, leaf), names).unwrap_or(names.len());
+        // Those that are not linked: the last ones.
+        for name in &names[names.len() - left..] {
+            self.keep(root, &join(leaf, name));
+        }
+    }
+
+    /// Keeps a copy of an object; if that is not possible, a link.
+    fn keep_copy(&self, root: &Path, place: &[u8]) {
+        let (path, kept) = (path_of(root, place), self.kept(root, place));
+        if kept.exists() {
+            return;
+        }
+        if copy(&path, &kept).is_err() {
+            self.keep(root, place);
+        }
+    }
+
+    /// Makes the folder for the objects in that of `path`.
+    fn make(&self, path: &Path, folder: &Path) -> io::Result<()> {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        files::make_private_folder(folder)?;
+        let objects = path.ancestors().nth(2).unwrap_or(path);
+        let vault = self.folder.join(Vault::key(objects));
+        files::put(&vault.join(WHERE), objects.as_os_str().as_bytes(), files::Durability::Process)
+    }
+
+    /// Links objects. Returns how many are left, because they cannot be.
+    fn link_all(&self, leaf: &Path, names: &[&[u8]]) -> io::Result<usize> {
+        let objects = leaf.parent().unwrap_or(leaf);
+        let kept = self.folder.join(Vault::key(objects)).join(leaf.file_name().unwrap_or_default());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let from = openat(CWD, leaf, flags, Mode::empty())?;
+        let to = openat(CWD, &kept, flags, Mode::empty())?;
+        for (at, name) in names.iter().enumerate() {
+            let name = OsStr::from_bytes(name);
+            match linkat(&from, name, &to, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(_) => return Ok(names.len() - at),
+            }
+        }
+        Ok(0)
+    }
+
     fn try_keep(&self, path: &Path, kept: &Path) -> io::Result<()> {
         let found = fs::symlink_metadata(path)?;
         if !found.is_file() {
@@ -88,34 +192,93 @@ impl Vault {
         copy(path, kept)
     }
 
-    /// Puts an object back, under a name that does not exist.
-    pub(crate) fn put_back(kept: &Path, to: &Path) -> io::Result<()> {
-        match fs::hard_link(kept, to) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => copy(kept, to),
-            _ => Ok(()),
+    /// Whether the object at a path is what was kept of it. Of an object that was not kept nothing
+    /// else is known.
+    pub(crate) fn is_whole(&self, root: &Path, place: &[u8]) -> bool {
+        let (path, kept) = (path_of(root, place), self.kept(root, place));
+        let Ok(is) = fs::symlink_metadata(&path) else { return false };
+        let Ok(was) = fs::symlink_metadata(&kept) else { return is.is_file() };
+        if (is.dev(), is.ino()) == (was.dev(), was.ino()) {
+            return true;
         }
+        let is_like = is.is_file() && is.size() == was.size() && is.mode() == was.mode();
+        is_like && is_equal(&path, &kept).unwrap_or(false)
     }
 
-    /// Removes the vaults of repositories that are not below one of these folders.
-    pub(crate) fn keep_only(&self, roots: &HashSet<PathBuf>) -> io::Result<()> {
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let vault = entry.path();
-            let objects = files::read(vault.join(WHERE), 1 << 16).unwrap_or_default();
-            let objects = Path::new(OsStr::from_bytes(&objects));
-            let is_needed = roots.iter().any(|root| objects.starts_with(root));
-            if !is_needed && entry.file_type()?.is_dir() {
+    /// Makes an object again, under a name that does not exist.
+    pub(crate) fn put_back(kept: &Path, to: &Path) -> io::Result<()> {
+        // A copy stays one, and nobody can damage it through the other name.
+        if fs::symlink_metadata(kept)?.nlink() == 1 {
+            return copy(kept, to);
+        }
+        fs::hard_link(kept, to).or_else(|_| copy(kept, to))
+    }
+
+    /// Removes the vaults of repositories that are not below one of these folders, and of the
+    /// others every object that is not one of these: its folder, and its name in it.
+    pub(crate) fn keep_only(
+        &self,
+        roots: &HashSet<PathBuf>,
+        objects: &HashSet<Place>,
+    ) -> io::Result<()> {
+        for vault in folders(&self.folder) {
+            let place = files::read(vault.join(WHERE), 1 << 16).unwrap_or_default();
+            let place = Path::new(OsStr::from_bytes(&place));
+            if !roots.iter().any(|root| place.starts_with(root)) {
                 fs::remove_dir_all(vault)?;
+                continue;
+            }
+            for leaf in folders(&vault) {
+                for entry in fs::read_dir(&leaf)? {
+                    let path = entry?.path();
+                    if !objects.contains(&object(&path)) {
+                        fs::remove_file(path)?;
+                    }
+                }
             }
         }
         Ok(())
     }
+
+    /// The bytes of objects that are nowhere else any more, or are copies.
+    pub(crate) fn size(&self) -> u64 {
+        let leaves = folders(&self.folder).into_iter().flat_map(|vault| folders(&vault));
+        let all = leaves.flat_map(|leaf| fs::read_dir(leaf).into_iter().flatten().flatten());
+        let found = all.filter_map(|entry| entry.metadata().ok());
+        found.filter(|found| found.nlink() == 1).map(|found| found.len()).sum()
+    }
+}
+
+/// The folder of an object and its name, of its path.
+pub(crate) fn object(path: &Path) -> Place {
+    let name = |path: &Path| path.file_name().unwrap_or_default().as_bytes().to_vec();
+    join(&name(path.parent().unwrap_or(path)), &name(path))
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter(is_folder).map(|entry| entry.path()).collect()
+}
+
+/// A name beside an object; git removes such ones by itself if they are left.
+fn part(to: &Path) -> PathBuf {
+    let number = std::thread::current().id();
+    to.with_file_name(format!("tmp_quipu_{}_{number:?}", std::process::id()))
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let part = to.with_file_name(format!("tmp_quipu_{}", std::process::id()));
+    let part = part(to);
+    let mode = fs::symlink_metadata(from)?.mode() & 0o7777;
     let mut file = files::create_private(&part)?;
     files::copy(from, &mut file)?;
-    file.set_permissions(fs::Permissions::from_mode(0o444))?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
     fs::rename(&part, to)
+}
+
+fn is_equal(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (crate::scan::open(one)?, crate::scan::open(other)?);
+    let (one, other) = (hash_of(&mut &one)?, hash_of(&mut &other)?);
+    Ok(one == other)
 }

@@ -27,6 +27,8 @@ pub struct Server {
 pub enum Reply {
     /// It answers with these blocks.
     Blocks(Vec<Value>),
+    /// The same, and it says that it read so many tokens from its cache.
+    Full(Vec<Value>, u64),
     /// It answers with this status, these headers and this body.
     Status(u16, String, String),
     /// It closes the connection after that many events.
@@ -37,8 +39,11 @@ pub enum Reply {
 
 #[derive(Debug)]
 struct State {
+    /// What a request must contain in its last message, and the replies to such requests.
+    rules: Vec<(String, VecDeque<Reply>)>,
     answers: VecDeque<Reply>,
     requests: Vec<Value>,
+    headers: Vec<String>,
     served: usize,
 }
 
@@ -50,9 +55,21 @@ impl Server {
 
     /// Starts a server that gives these replies in turn.
     pub fn play(answers: Vec<Reply>) -> io::Result<Self> {
+        Server::play_by(Vec::new(), answers)
+    }
+
+    /// The same. Requests whose last message contains one of these texts get the replies that
+    /// belong to it first.
+    pub fn play_by(rules: Vec<(String, Vec<Reply>)>, answers: Vec<Reply>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let port = listener.local_addr()?.port();
-        let state = State { answers: answers.into(), requests: Vec::new(), served: 0 };
+        let state = State {
+            rules: rules.into_iter().map(|(text, replies)| (text, replies.into())).collect(),
+            answers: answers.into(),
+            requests: Vec::new(),
+            headers: Vec::new(),
+            served: 0,
+        };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         thread::spawn(move || {
@@ -74,6 +91,11 @@ impl Server {
     pub fn requests(&self) -> Vec<Value> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
     }
+
+    /// The headers of these requests, in lower case.
+    pub fn headers(&self) -> Vec<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).headers.clone()
+    }
 }
 
 /// Answers one request, and closes the connection.
@@ -81,7 +103,7 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     let mut request = String::new();
     reader.read_line(&mut request)?;
-    let mut length = 0;
+    let (mut length, mut headers) = (0, String::new());
     loop {
         let mut header = String::new();
         reader.read_line(&mut header)?;
@@ -92,6 +114,8 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
         if let Some(value) = header.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap_or(0);
         }
+        headers.push_str(&header);
+        headers.push('\n');
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
@@ -103,21 +127,28 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
     if path.contains("count_tokens") {
         return respond(connection, "application/json", br#"{"input_tokens":100}"#);
     }
-    let (reply, number) = state.lock().unwrap_or_else(PoisonError::into_inner).answer(&body);
-    let blocks = match reply {
-        Reply::Blocks(blocks) => blocks,
+    let (reply, number) =
+        state.lock().unwrap_or_else(PoisonError::into_inner).answer(&body, headers);
+    let (blocks, cached) = match reply {
+        Reply::Blocks(blocks) => (blocks, 0),
+        Reply::Full(blocks, cached) => (blocks, cached),
         Reply::Status(status, headers, body) => return fail(connection, status, &headers, &body),
         Reply::Cut(blocks, after) => {
-            return break_off(connection, &events(&blocks, number, &body), after, Duration::ZERO);
+            let events = events((&blocks, 0), number, &body);
+            return break_off(connection, &events, after, Duration::ZERO);
         }
         Reply::Silent(blocks, after, pause) => {
-            return break_off(connection, &events(&blocks, number, &body), after, pause);
+            return break_off(connection, &events((&blocks, 0), number, &body), after, pause);
         }
     };
     if body["stream"] == true {
-        respond(connection, "text/event-stream", events(&blocks, number, &body).as_bytes())
+        respond(
+            connection,
+            "text/event-stream",
+            events((&blocks, cached), number, &body).as_bytes(),
+        )
     } else {
-        let message = message(&blocks, number, &body, stop_reason(&blocks));
+        let message = message((&blocks, cached), number, &body, stop_reason(&blocks));
         respond(connection, "application/json", message.to_string().as_bytes())
     }
 }
@@ -152,7 +183,7 @@ fn break_off(
 }
 
 impl State {
-    fn answer(&mut self, body: &Value) -> (Reply, usize) {
+    fn answer(&mut self, body: &Value, headers: String) -> (Reply, usize) {
         self.served += 1;
         let stock = Reply::Blocks(vec![json!({"type": "text", "text": "OK"})]);
         let main = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
@@ -160,6 +191,14 @@ impl State {
             return (stock, self.served);
         }
         self.requests.push(body.clone());
+        self.headers.push(headers);
+        let last = body["messages"].as_array().and_then(|all| all.last());
+        let last = last.map(Value::to_string).unwrap_or_default();
+        let rule =
+            self.rules.iter_mut().find(|(text, left)| last.contains(text) && !left.is_empty());
+        if let Some(reply) = rule.and_then(|(_, left)| left.pop_front()) {
+            return (reply, self.served);
+        }
         (self.answers.pop_front().unwrap_or(stock), self.served)
     }
 }
@@ -179,24 +218,29 @@ fn stop_reason(blocks: &[Value]) -> &'static str {
     if calls { "tool_use" } else { "end_turn" }
 }
 
-fn message(blocks: &[Value], number: usize, body: &Value, stop: impl Into<Value>) -> Value {
+fn message(
+    (blocks, cached): (&[Value], u64),
+    number: usize,
+    body: &Value,
+    stop: impl Into<Value>,
+) -> Value {
     json!({
         "id": format!("msg_test{number:04}"), "type": "message", "role": "assistant",
         "model": body["model"], "content": blocks, "stop_reason": stop.into(), "stop_sequence": null,
         "usage": {"input_tokens": 10, "output_tokens": 20, "cache_creation_input_tokens": 0,
-                  "cache_read_input_tokens": 0},
+                  "cache_read_input_tokens": cached},
     })
 }
 
 /// An answer as the events of a stream, each block in one piece.
-fn events(blocks: &[Value], number: usize, body: &Value) -> String {
+fn events((blocks, cached): (&[Value], u64), number: usize, body: &Value) -> String {
     let mut text = String::new();
     let mut event = |kind: &str, mut value: Value| {
         value["type"] = kind.into();
         // Cannot fail: the target is a string.
         let _ = write!(text, "event: {kind}\ndata: {value}\n\n");
     };
-    event("message_start", json!({"message": message(&[], number, body, Value::Null)}));
+    event("message_start", json!({"message": message((&[], cached), number, body, Value::Null)}));
     for (index, block) in blocks.iter().enumerate() {
         let (start, deltas) = match block["type"].as_str() {
             Some("tool_use") => {

@@ -14,6 +14,7 @@ pub mod picture;
 pub mod s3;
 pub mod session;
 pub mod tls;
+pub mod tmux;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,21 @@ pub fn real_files() -> Vec<RealFile> {
 /// The transcripts that come with the project: fewer, so that a test can do more with each.
 pub fn own_files() -> Vec<RealFile> {
     files_under(&[root().join("samples/home/projects"), fixtures()])
+}
+
+/// Copies a folder with everything in it. If there is none, nothing is copied.
+pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
+    fs::create_dir_all(to)?;
+    for entry in entries.flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+        }
+    }
+    Ok(())
 }
 
 /// The transcripts in these folders, by path. Other JSONL files beside them are skipped by name.

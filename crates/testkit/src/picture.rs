@@ -13,15 +13,48 @@ const HEIGHT: usize = 19;
 const MARGIN: usize = 16;
 const BAR: usize = 34;
 
-/// The picture of an output, under the command that printed it.
-pub fn svg(command: &str, output: &str) -> Result<String, String> {
+/// The colours of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// Light on dark.
+    Dark,
+    /// Dark on light.
+    Light,
+}
+
+impl Theme {
+    /// The background, the text, and what is less important.
+    fn window(self) -> [&'static str; 3] {
+        match self {
+            Theme::Dark => ["#1e2127", "#d7dae0", "#7f848e"],
+            Theme::Light => ["#f6f8fa", "#24292f", "#6e7781"],
+        }
+    }
+
+    /// One of the terminal's colours, from red to cyan.
+    fn color(self, number: usize) -> Option<&'static str> {
+        let all = match self {
+            Theme::Dark => ["#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2"],
+            Theme::Light => ["#cf222e", "#1a7f37", "#9a6700", "#0969da", "#8250df", "#1b7c83"],
+        };
+        all.get(number.checked_sub(1)?).copied()
+    }
+}
+
+/// The picture of an output, under the command that printed it; without one, of the middle of it.
+pub fn svg(command: &str, output: &str, theme: Theme) -> Result<String, String> {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     let mut body = String::new();
     let mut widest = columns(command) + 2;
     let mut y = BAR + MARGIN;
-    let prompt = Style { color: "#7f848e", ..Style::default() };
-    run(&mut body, 0, y, "$ ", prompt);
-    run(&mut body, 2, y, command, Style { is_bold: true, ..Style::default() });
+    let [background, foreground, dim] = theme.window();
+    let prompt = Style { color: dim, ..Style::default() };
+    if command.is_empty() {
+        y -= HEIGHT;
+    } else {
+        run(&mut body, 0, y, "$ ", prompt);
+        run(&mut body, 2, y, command, Style { is_bold: true, ..Style::default() });
+    }
     let mut style = Style::default();
     for line in lines {
         y += HEIGHT;
@@ -34,7 +67,9 @@ pub fn svg(command: &str, output: &str) -> Result<String, String> {
             let Some(part) = parts.next() else { break };
             let (codes, rest) = part.split_once('m').ok_or_else(|| format!("`{part}`"))?;
             for code in codes.split(';') {
-                style = style.with(code).ok_or_else(|| format!("no style is called `{code}`"))?;
+                style = style
+                    .with(code, theme)
+                    .ok_or_else(|| format!("no style is called `{code}`"))?;
             }
             text = rest;
         }
@@ -44,9 +79,9 @@ pub fn svg(command: &str, output: &str) -> Result<String, String> {
     let height = y + MARGIN;
     Ok(format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height}" viewBox="0 0 {width:.0} {height}">
-<rect width="100%" height="100%" rx="8" fill="#1e2127"/>
+<rect width="100%" height="100%" rx="8" fill="{background}"/>
 <circle cx="20" cy="18" r="6" fill="#e06c75"/><circle cx="40" cy="18" r="6" fill="#e5c07b"/><circle cx="60" cy="18" r="6" fill="#98c379"/>
-<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#d7dae0">
+<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="{foreground}">
 {body}</g>
 </svg>
 "##
@@ -62,22 +97,18 @@ struct Style {
 }
 
 impl Style {
-    fn with(self, code: &str) -> Option<Style> {
-        Some(match code {
-            "0" | "" => Style::default(),
+    fn with(self, code: &str, theme: Theme) -> Option<Style> {
+        let number: usize = if code.is_empty() { 0 } else { code.parse().ok()? };
+        Some(match number {
+            0 => Style::default(),
             // How letters slant, and what is crossed out or underlined, is not drawn.
-            "3" | "4" | "7" | "9" | "23" | "24" | "27" | "29" | "49" => self,
-            "22" => Style { is_bold: false, is_dim: false, ..self },
-            "90" => Style { color: "#7f848e", ..self },
-            "1" => Style { is_bold: true, ..self },
-            "2" => Style { is_dim: true, ..self },
-            "31" => Style { color: "#e06c75", ..self },
-            "32" => Style { color: "#98c379", ..self },
-            "33" => Style { color: "#e5c07b", ..self },
-            "34" => Style { color: "#61afef", ..self },
-            "35" => Style { color: "#c678dd", ..self },
-            "36" => Style { color: "#56b6c2", ..self },
-            "39" => Style { color: "", ..self },
+            3 | 4 | 7 | 9 | 23 | 24 | 27 | 29 | 49 => self,
+            22 => Style { is_bold: false, is_dim: false, ..self },
+            90 => Style { color: theme.window()[2], ..self },
+            1 => Style { is_bold: true, ..self },
+            2 => Style { is_dim: true, ..self },
+            31..=36 => Style { color: theme.color(number - 30)?, ..self },
+            39 => Style { color: "", ..self },
             _ => return None,
         })
     }

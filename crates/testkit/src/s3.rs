@@ -3,7 +3,7 @@
 //! Holds objects in memory: whole ones, and uploads in parts. Signatures are not checked. One
 //! thread for each connection, one request on each; they end with the process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,6 +24,8 @@ pub enum Mood {
     Forgetful,
     /// After this many requests, all are refused.
     Dying(usize),
+    /// It lists all objects, whatever it is asked for.
+    Lying,
 }
 
 /// A running server.
@@ -97,6 +99,18 @@ impl S3 {
         lock(&self.state).objects.clone()
     }
 
+    /// Removes all objects, and what was begun.
+    pub fn clear(&self) {
+        let mut state = lock(&self.state);
+        state.objects.clear();
+        state.uploads.clear();
+    }
+
+    /// How many parts it has of uploads that were not completed.
+    pub fn parts(&self) -> usize {
+        lock(&self.state).uploads.values().map(BTreeMap::len).sum()
+    }
+
     /// How many requests it got since its mood was set.
     pub fn served(&self) -> usize {
         lock(&self.state).served
@@ -120,7 +134,8 @@ fn serve(mut connection: TcpStream, state: &Mutex<Held>) {
         _ => None,
     };
     if let Some(status) = refusal {
-        let body = "<Error><Code>SlowDown</Code><Message>not now</Message></Error>";
+        // What a server says is printed: it must not reach a terminal as it is.
+        let body = "<Error><Code>SlowDown</Code><Message>\u{1b}[31mnot now\u{7}</Message></Error>";
         let _ = answer(&mut connection, status, "", body.as_bytes());
         return;
     }
@@ -275,9 +290,23 @@ const PAGE: usize = 50;
 
 fn list(bucket: &str, query: &BTreeMap<String, String>, state: &Held) -> Answer {
     let bucket = bucket.trim_end_matches('/');
-    let prefix = format!("{bucket}/{}", query.get("prefix").map_or("", String::as_str));
-    let after = query.get("continuation-token").cloned().unwrap_or_default();
+    let asked = query.get("prefix").filter(|_| state.mood != Mood::Lying);
+    let prefix = format!("{bucket}/{}", asked.map_or("", String::as_str));
+    let start = query.get("start-after").map(|start| format!("{bucket}/{start}"));
+    let after = query.get("continuation-token").cloned().or(start).unwrap_or_default();
     let all = state.objects.iter().filter(|(key, _)| key.starts_with(&prefix) && **key > after);
+    if query.contains_key("delimiter") {
+        let folder = |key: &str| Some(key[prefix.len()..].split_once('/')?.0.to_owned());
+        let folders: BTreeSet<String> = all.filter_map(|(key, _)| folder(key)).collect();
+        let prefix = &prefix[bucket.len() + 1..];
+        let mut body = String::from("<ListBucketResult>");
+        for folder in folders {
+            let _ =
+                write!(body, "<CommonPrefixes><Prefix>{prefix}{folder}/</Prefix></CommonPrefixes>");
+        }
+        body.push_str("</ListBucketResult>");
+        return (200, String::new(), body.into_bytes());
+    }
     let page: Vec<_> = all.take(PAGE + 1).collect();
     let mut body = String::from("<ListBucketResult>");
     for (key, bytes) in page.iter().take(PAGE) {

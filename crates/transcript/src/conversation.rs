@@ -38,18 +38,19 @@ pub mod view;
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::client::history::{self, Rules};
 use crate::conversation::graph::{ChainId, Graph, repeats};
 use crate::conversation::place::is_agent;
-use crate::conversation::table::{BlockId, RowId, Table, Watch, changed};
+use crate::conversation::table::{BlockId, GrowingTable, Growth, RowId, Table, Watch, changed};
 use crate::conversation::turn::{Builder, Pairs, Turn};
 use crate::error::{AtPath, Error};
 use crate::format::content::Block;
 use crate::format::entry::Entry;
-use crate::format::file::{From, lines_before, read_at};
+use crate::format::file::{From, Lines, lines_before, read_at};
 use crate::format::json::Json;
 use crate::format::limit::READ_BLOCK;
 use crate::format::threads::{self, lock};
@@ -62,7 +63,8 @@ pub struct Conversation {
     /// Kept open, so that what is shown is what was read. `None` for sub-agents' files, of which
     /// there may be many.
     file: Option<File>,
-    window: Mutex<Window>,
+    /// Pieces that were read ahead, for as many threads as read at once.
+    windows: Mutex<Vec<Window>>,
     /// Its records.
     pub table: Table,
     /// Which record is the parent of which, and the chains that this forms.
@@ -91,12 +93,15 @@ const NEAR: u64 = 4 << 10;
 /// Up to this many records are read by one thread.
 const FEW: usize = 512;
 
+/// How many pieces of a file are kept for the next reads.
+const WINDOWS: usize = 4;
+
 impl Window {
     /// Bytes of the file. Records are mostly read one after the other; in that case more is read at
     /// once.
     fn get(&mut self, file: &File, offset: u64, len: u64) -> crate::Result<Cow<'_, [u8]>> {
         if self.held(offset, len).is_none() {
-            let is_next = offset >= self.end && offset - self.end < NEAR;
+            let is_next = self.is_next(offset);
             self.end = offset + len;
             if !is_next || len > READ_BLOCK as u64 {
                 return read_at(file, offset, len).map(Cow::Owned);
@@ -110,6 +115,15 @@ impl Window {
             Some(found) => Ok(Cow::Borrowed(found)),
             None => read_at(file, offset, len).map(Cow::Owned),
         }
+    }
+
+    fn is_next(&self, offset: u64) -> bool {
+        offset >= self.end && offset - self.end < NEAR
+    }
+
+    /// Whether it holds that byte, or goes on there.
+    fn is_near(&self, offset: u64) -> bool {
+        self.held(offset, 1).is_some() || self.is_next(offset)
     }
 
     fn held(&self, offset: u64, len: u64) -> Option<&[u8]> {
@@ -223,6 +237,26 @@ impl Conversation {
         Conversation::open_watched(path, offset, &mut ())
     }
 
+    /// Reads the lines of a file that begin before `end`.
+    pub fn open_until(path: &Path, end: u64) -> crate::Result<Conversation> {
+        let file = files::open(path).at(path)?;
+        let lines = Lines::from(From::new(&file, 0).take(end), 0, 0);
+        let table = Table::read(lines).at(path)?;
+        Ok(Conversation::of_table(file, path, table).linked())
+    }
+
+    /// Reads a file that may have grown since `growing` was read: only what is new. One that was
+    /// written anew is read as a whole.
+    pub fn open_growing(path: &Path, growing: &mut GrowingTable) -> crate::Result<Conversation> {
+        let file = files::open(path).at(path)?;
+        if growing.extend(&file).at(path)? == Growth::Replaced {
+            *growing = GrowingTable::default();
+            growing.extend(&file).at(path)?;
+        }
+        let table = growing.table_to_end(&file).at(path)?;
+        Ok(Conversation::of_table(file, path, table).linked())
+    }
+
     /// Like `open_from`, and shows each record to `watch`.
     pub(crate) fn open_watched(
         path: &Path,
@@ -239,11 +273,14 @@ impl Conversation {
         offset: u64,
         watch: &mut impl Watch,
     ) -> crate::Result<Conversation> {
-        let mut conversation = Conversation::unlinked(file, path, offset, watch)?;
-        conversation.graph = Graph::new(&conversation.table);
-        conversation.table.mark_repeats(&repeats(&conversation.table, &conversation.graph));
-        conversation.pairs = Pairs::new(&conversation.table);
-        Ok(conversation)
+        Ok(Conversation::unlinked(file, path, offset, watch)?.linked())
+    }
+
+    fn linked(mut self) -> Conversation {
+        self.graph = Graph::new(&self.table);
+        self.table.mark_repeats(&repeats(&self.table, &self.graph));
+        self.pairs = Pairs::new(&self.table);
+        self
     }
 
     /// Reads a file without its graph, for callers that need neither parents nor turns.
@@ -259,19 +296,23 @@ impl Conversation {
     ) -> crate::Result<Conversation> {
         let mut table = Table::read_file(&file, offset, watch).at(path)?;
         table.start = offset;
+        Ok(Conversation::of_table(file, path, table))
+    }
+
+    fn of_table(file: File, path: &Path, mut table: Table) -> Conversation {
         if is_agent(path) {
             table.unmark_sides();
         }
-        Ok(Conversation {
+        Conversation {
             path: path.to_owned(),
             file: Some(file),
-            window: Mutex::default(),
+            windows: Mutex::default(),
             table,
             graph: Graph::default(),
             pairs: Pairs::default(),
             rules: Rules::newest(),
             leaf: OnceLock::new(),
-        })
+        }
     }
 
     /// Closes the file; it is opened again for each access. There may be more sub-agents than the
@@ -304,7 +345,20 @@ impl Conversation {
 
     /// Passes the record of a row to `see`.
     pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> crate::Result<T> {
-        self.look_by(&mut lock(&self.window), row, see)
+        // Others may read meanwhile: only the list of windows is locked, not the one in use.
+        let mut window = {
+            let offset = self.table.row(row).offset;
+            let mut free = lock(&self.windows);
+            let near = free.iter().position(|window| window.is_near(offset));
+            let at = near.or_else(|| free.len().checked_sub(1));
+            at.map(|at| free.swap_remove(at)).unwrap_or_default()
+        };
+        let seen = self.look_by(&mut window, row, see);
+        let mut free = lock(&self.windows);
+        if free.len() < WINDOWS {
+            free.push(window);
+        }
+        seen
     }
 
     fn look_by<T>(

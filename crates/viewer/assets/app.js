@@ -95,7 +95,10 @@
   // ---- What is folded is requested when it is opened.
   const fill = async (details) => {
     const lazy = $(':scope > .lazy', details);
-    if (!details.dataset.src || !lazy || details.dataset.busy) return;
+    if (!details.dataset.src || !lazy || details.dataset.busy) return details.filled;
+    return details.filled = filled(details, lazy);
+  };
+  const filled = async (details, lazy) => {
     details.dataset.busy = '1';
     lazy.textContent = 'Reading\u2026';
     try {
@@ -116,9 +119,22 @@
   };
   const next = async (agent) => {
     const at = Number(agent.dataset.loaded);
+    if (!(at < Number(agent.dataset.windows))) return;
     const made = nodes(await get(agent.dataset.src.replace(/\d+$/, at)));
     $(':scope > button.more', agent)?.remove();
     agent.append(made); agent.dataset.loaded = at + 1; more(agent); dress(agent);
+  };
+  // What is open in a part of the page, and how much of it was loaded; and the same in its successor.
+  // Of a sub-agent that was seen to its end, also what it has said since.
+  const opened = (from) => new Map($$('details[open][id]', from).map(({ id, dataset }) => [id, Number(dataset.loaded || 0) + (Number(dataset.loaded) >= Number(dataset.windows) ? 3 : 0)]));
+  const reopen = async (from, known) => {
+    for (const one of $$('details[id]', from)) {
+      if (!known.has(one.id) || one.open) continue;
+      one.open = true;
+      await fill(one);
+      while (Number(one.dataset.loaded) < Math.min(known.get(one.id), Number(one.dataset.windows))) await next(one);
+      await reopen(one, known);
+    }
   };
   doc.addEventListener('toggle', (event) => {
     if (event.target.tagName !== 'DETAILS' || !event.target.open) return;
@@ -130,7 +146,7 @@
   const main = $('#main[data-heights]'), list = $('#windows');
   const view = !isFile && main && list ? {
     base: main.dataset.base, flow: main.dataset.flow, heights: main.dataset.heights.split(',').filter(Boolean).map(Number),
-    known: new Set(), first: Number(main.dataset.first), run: 0, busy: false, stamp: '',
+    known: new Set(), first: Number(main.dataset.first), run: 0, busy: false, stamp: main.dataset.stamp,
   } : null;
   const spacer = (place) => { const made = doc.createElement('div'); made.className = 'spacer'; made.setAttribute('aria-hidden', 'true'); list[place](made); return made; };
   const [above, below] = view ? [spacer('before'), spacer('after')] : [];
@@ -149,7 +165,13 @@
     measure(); space();
     if (anchor && anchor.isConnected) { const moved = anchor.getBoundingClientRect().top - top; if (Math.abs(moved) > 0.5) scrollBy(0, moved); }
   };
-  const fetchWindow = async (at) => { const made = nodes(await get(view.base + 'window/' + view.flow + '/' + at)).firstElementChild; return made || doc.createElement('section'); };
+  const sources = new WeakMap();
+  const fetchWindow = async (at) => {
+    const only = kinds[kind][0], source = await get(view.base + 'window/' + view.flow + '/' + at + (only && '?only=' + only));
+    const made = nodes(source).firstElementChild || doc.createElement('section');
+    sources.set(made, source);
+    return made;
+  };
   const wanted = () => {
     const top = scrollY - (above.getBoundingClientRect().top + scrollY), high = innerHeight;
     let [at, y] = [0, 0];
@@ -209,17 +231,22 @@
     shown.scrollIntoView({ block: 'start' });
     current(shown.closest('.item') || shown);
   };
+  // Another branch or a sub-agent has a page of its own.
+  const elsewhere = (flow, name) => { location.href = view.base.replace(/\/$/, '') + '?flow=' + flow + '#' + name; };
   // Goes to a turn or a record, wherever it is.
   const go = async (name) => {
     let at = doc.getElementById(name);
     const found = /^(?:([ac]\d+)-)?(L|turn-)(\d+)$/.exec(name);
     if (!at && view && found && (found[1] || 'm') === view.flow) {
       try {
-        const where = await get(view.base + 'where?flow=' + view.flow + '&' + (found[2] === 'L' ? 'line=' : 'turn=') + found[3]);
+        const [flow, where] = (await get(view.base + 'where?flow=' + view.flow + '&' + (found[2] === 'L' ? 'line=' : 'turn=') + found[3])).split(' ');
+        if (flow !== view.flow) { elsewhere(flow, (flow === 'm' ? '' : flow + '-') + found[2] + found[3]); return; }
         await show(Number(where));
         at = doc.getElementById(name);
-      } catch { tell('It is not in this branch.'); return; }
-    }
+      } catch { if (found[2] === 'turn-') { tell('There is no such turn.'); return; } }
+      // What has no place in a conversation is shown as it is.
+      if (!at && found[2] === 'L') { raw(view.base + 'raw/' + view.flow + '/' + found[3], 'The record on line ' + found[3]); return; }
+    } else if (!at && view && found) { elsewhere(found[1] || 'm', name); return; }
     if (at) { reveal(at); await update(); if (at.isConnected && Math.abs(at.getBoundingClientRect().top - 60) > 200) at.scrollIntoView({ block: 'start' }); }
   };
 
@@ -245,31 +272,53 @@
       try { state = (await get(view.base + 'state?flow=' + view.flow + '&have=' + view.stamp)).split(' '); } catch { await pause(4000); continue; }
       const [stamp, , , heights] = state;
       if (stamp === view.stamp) continue;
-      const isFirst = !view.stamp;
+      const before = view.stamp;
       view.stamp = stamp;
-      if (isFirst) continue;
       const atEnd = scrollY + innerHeight > doc.body.scrollHeight - 120;
       const fresh = (heights || '').split(',').filter(Boolean).map(Number);
-      view.heights = fresh.map((height, at) => view.known.has(at) && at < fresh.length ? view.heights[at] ?? height : height);
-      for (let at = Math.max(view.first, last() - 2); at < Math.min(last(), fresh.length); at++) {
-        const old = list.children[at - view.first], made = await fetchWindow(at);
-        if (!old || !old.isConnected || old.dataset.html === made.outerHTML) continue;
-        made.dataset.html = made.outerHTML;
-        const open = new Set($$('details[open][id]', old).map((one) => one.id));
-        still(() => { old.replaceWith(made); });
-        for (const one of $$('details[id]', made)) if (open.has(one.id)) one.open = true;
-        dress(made);
-      }
-      for (const agent of $$('details.agent[open][data-loaded]')) {
-        const shown = $$(':scope > .window', agent).at(-1);
-        if (shown) shown.replaceWith(nodes(await get(agent.dataset.src.replace(/\d+$/, Number(agent.dataset.loaded) - 1))));
-        dress(agent);
-      }
-      space();
-      await update();
-      if (atEnd) await toEnd();
-      for (const panel of $$('.panel[open][data-src]')) { const part = nodes(await get(panel.dataset.src)); panel.replaceChildren(panel.firstElementChild, part); }
+      try {
+        if (fresh.length < last()) {
+          // It was written anew, and is shorter.
+          view.heights = fresh; view.known.clear();
+          await show(Math.max(0, Math.min(view.first, fresh.length - 2)));
+        } else {
+          view.heights = fresh.map((height, at) => view.known.has(at) ? view.heights[at] ?? height : height);
+          await renew(8);
+        }
+        for (const agent of $$('details.agent[open][data-loaded]')) await grow(agent);
+        space();
+        await update();
+        if (atEnd) await toEnd();
+        for (const panel of $$('.panel[open][data-src]')) { const part = nodes(await get(panel.dataset.src)); panel.replaceChildren(panel.firstElementChild, part); }
+      } catch { tell('The server does not answer.'); view.stamp = before; await pause(4000); }
     }
+  };
+  // Windows that have changed are replaced; what was open in them stays open.
+  const renew = async (most = Infinity) => {
+    for (let at = Math.max(view.first, last() - most); at < last(); at++) {
+      const old = list.children[at - view.first], made = await fetchWindow(at);
+      if (!old || !old.isConnected || old !== list.children[at - view.first] || sources.get(old) === sources.get(made)) continue;
+      await reopen(made, opened(old));
+      still(() => { old.replaceWith(made); });
+      dress(made);
+    }
+  };
+  // What a sub-agent has said meanwhile. Who has seen all of it sees the rest, too.
+  const grow = async (agent) => {
+    const [, windows] = (await get(view.base + 'state?flow=' + agent.dataset.flow)).split(' ');
+    const [loaded, before] = [Number(agent.dataset.loaded), Number(agent.dataset.windows)];
+    const old = $$(':scope > .window', agent).at(-1);
+    agent.dataset.windows = windows;
+    const source = await get(agent.dataset.src.replace(/\d+$/, loaded - 1)), made = nodes(source);
+    if (old && sources.get(old) !== source) {
+      const known = opened(old), fresh = made.firstElementChild;
+      sources.set(fresh, source);
+      await reopen(fresh, known);
+      still(() => { old.replaceWith(made); });
+    }
+    if (loaded >= before) for (let some = 0; some < 3; some++) await next(agent);
+    more(agent);
+    dress(agent);
   };
 
   // ---- Find, also in what is folded.
@@ -307,12 +356,21 @@
   };
   field?.addEventListener('input', look);
 
-  // ---- Only what was said.
-  const talk = () => {
-    const on = body.classList.toggle('talk');
-    $('[data-do=talk]')?.setAttribute('aria-pressed', on);
-    if (view) { view.known.clear(); measure(); space(); update(); }
-    tell(on ? 'Only what was said' : 'Everything');
+  // ---- Everything, only what was said, or only what was asked.
+  const kinds = [['', 'All', 'Everything'], ['talk', 'Talk', 'Only what was said'], ['asked', 'Prompts', 'Only what was asked']];
+  let kind = 0;
+  const talk = async () => {
+    kind = (kind + 1) % kinds.length;
+    const [name, word, words] = kinds[kind];
+    body.classList.toggle('talk', kind > 0);
+    body.classList.toggle('asked', name === 'asked');
+    const button = $('[data-do=talk]');
+    if (button) button.textContent = word;
+    tell(words);
+    if (!view) return;
+    view.known.clear(); measure(); space();
+    await renew();
+    await update();
   };
 
   // ---- Copying.
@@ -338,8 +396,9 @@
     const head = $('.turn[data-turn="' + number + '"]');
     copy(isFile ? turnText(head) : await get(view.base + 'markdown/' + view.flow + '/' + number));
   };
-  const dialog = (title, content) => { const at = $('#show'); $('h2', at).textContent = title; $('.body', at).replaceChildren(content); at.showModal(); dress(at); };
-  const raw = async (button) => { if (button) dialog(button.title, nodes(await get(button.dataset.raw))); };
+  const dialog = (title, content) => { const at = $('#show'); $('h2', at).textContent = title; $('.body', at).replaceChildren(content); if (!at.open) at.showModal(); dress(at); };
+  const raw = async (address, title) => { try { dialog(title, nodes(await get(address))); } catch { tell('There is no such record.'); } };
+  const rawOf = (button) => { if (button) raw(button.dataset.raw, button.title); };
 
   doc.addEventListener('click', async (event) => {
     const on = event.target.closest('a, button');
@@ -360,7 +419,7 @@
     if (data.do === 'theme') theme();
     else if (data.do === 'talk') talk();
     else if (data.do === 'help') $('#help').showModal();
-    else if (data.raw) raw(on);
+    else if (data.raw) rawOf(on);
     else if (data.copy) copyTurn(data.copy);
     else if (data.copyText) copy(data.copyText);
     else if (data.fork) { const line = main.dataset.again + ' fork ' + main.dataset.session + ' --at ' + data.fork; const made = doc.createElement('pre'); made.textContent = line; dialog('Fork after turn ' + data.fork, made); copy(line); }
@@ -388,13 +447,23 @@
     if (box.top < 110 || box.bottom > innerHeight - 20) scrollBy(0, box.top - 120);
     if (next.tagName === 'A') next.focus(); else { const focus = $('summary', next); focus?.focus({ preventScroll: true }); }
   };
+  // The next or the previous turn, also if it is not on the page yet.
+  const toTurn = (by) => {
+    const heads = $$('#windows .turn').filter((one) => !one.closest('.agent')), at = now();
+    if (!heads.length || !at) return scrollBy(0, by * innerHeight * 0.8);
+    const head = heads.filter((one) => one === at || at.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING).at(-1);
+    const turn = head ? Number(head.dataset.turn) : Number(heads[0].dataset.turn) - 1;
+    // Back is first to the beginning of this turn.
+    const to = by < 0 && head !== at ? turn : turn + by;
+    if (to > 0) go((view && view.flow !== 'm' ? view.flow + '-' : '') + 'turn-' + to);
+  };
   const keys = {
     j: () => move(1, '#windows .item, .session-row .title a'), k: () => move(-1, '#windows .item, .session-row .title a'),
-    n: () => move(1, '#windows .turn'), p: () => move(-1, '#windows .turn'), x: () => move(1, '#windows .bad'),
+    n: () => toTurn(1), p: () => toTurn(-1), x: () => move(1, '#windows .bad'),
     o: () => { const at = now(); const one = at?.tagName === 'DETAILS' ? at : $('details', at || doc); if (one) one.open = !one.open; },
     e: () => { const all = $$('#windows details.item').filter((one) => { const box = one.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }); const open = all.some((one) => !one.open); all.forEach((one) => { one.open = open; }); },
     g: toStart, G: toEnd, '/': () => { const at = $('#find') || $('#search'); at?.focus(); at?.select(); },
-    r: () => raw($('[data-raw]', now() || doc)),
+    r: () => rawOf($('[data-raw]', now() || doc)),
     c: () => { let at = now(); const heads = $$('#windows .turn').filter((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING)); const head = heads.at(-1); if (head) copyTurn(head.dataset.turn); },
     d: diffs, m: talk, t: theme, u: () => { if (body.dataset.root) location.href = body.dataset.root; }, '?': () => $('#help').showModal(),
   };
@@ -460,6 +529,9 @@
     live();
     const turns = $('.panel[data-name=turns]');
     if (turns && innerWidth > 900) turns.open = true;
+    // What the check finds stands at its lines before anybody asks, if that is quick.
+    const early = $('.panel[data-early]');
+    if (early) setTimeout(() => idle(() => fill(early)), 600);
   } else if (isFile) {
     watchPages();
     if (location.hash.length > 1) go(location.hash.slice(1));

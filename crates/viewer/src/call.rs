@@ -67,6 +67,7 @@ impl Body<'_, '_, '_> {
         match self.call.tool.as_str() {
             "Bash" | "PowerShell" => html! { (self.command()) (self.result()) },
             "TodoWrite" => self.todos().unwrap_or_else(|| self.plain()),
+            "TaskCreate" | "TaskUpdate" => self.one_todo().unwrap_or_else(|| self.plain()),
             "WebSearch" => self.web().unwrap_or_else(|| self.plain()),
             "Glob" | "Grep" | "LS" => html! { (self.asked()) (self.list()) },
             "Task" | "Agent" => html! { (self.task()) (self.prose_result()) },
@@ -315,9 +316,7 @@ impl Body<'_, '_, '_> {
         Some(html! {
             ul.todos {
                 @for todo in &todos {
-                    @let class = match todo[1].as_str() { "completed" => "done", "in_progress" => "now", _ => "open"
-                        };
-                    @let mark = match class { "done" => "☑", "now" => "▶", _ => "☐" };
+                    @let (class, mark) = mark(&todo[1]);
                     li.(class) { (mark) " " (T(&todo[0])) @let news = change(todo); @if !news.is_empty() { " "
                         span.news { (news) } } }
                 }
@@ -325,6 +324,37 @@ impl Body<'_, '_, '_> {
                     li.gone { "☒ " s { (T(&gone[0])) } " " span.news { "removed" } }
                 }
             }
+        })
+    }
+
+    /// A thing to do that was added or changed by itself, as newer clients do it.
+    fn one_todo(&self) -> Option<Markup> {
+        let result = self.structured.as_ref();
+        let made = result.and_then(|result| result.get("task")?.object());
+        let in_made = |name: &str| Some(made.as_ref()?.text(name)?.into_owned());
+        let number = self.text_of("taskId").or_else(|| in_made("id"));
+        let subject = self.text_of("subject").or_else(|| in_made("subject"));
+        let change = result.and_then(|result| result.get("statusChange")?.object());
+        let before = change.as_ref().and_then(|change| Some(change.text("from")?.into_owned()));
+        let status = self.text_of("status");
+        if number.is_none() && subject.is_none() {
+            return None;
+        }
+        let (class, mark) = mark(status.as_deref().unwrap_or_default());
+        let is_new = self.call.tool == "TaskCreate";
+        Some(html! {
+            ul.todos {
+                li.(class) {
+                    (mark) " "
+                    @if let Some(number) = &number { "#" (T(number)) " " }
+                    @if let Some(subject) = &subject { (T(subject)) " " }
+                    @if is_new { span.news { "new" } }
+                    @if let Some(status) = &status {
+                        span.news { @if let Some(before) = &before { (T(before)) " → " } (T(status)) }
+                    }
+                }
+            }
+            @if let Some(words) = self.text_of("description") { div.prose { (prose(&words)) } }
         })
     }
 
@@ -378,6 +408,16 @@ impl Body<'_, '_, '_> {
             }
             @if answers.is_none() { (self.result()) }
         })
+    }
+}
+
+/// How a thing to do is shown, by its status.
+fn mark(status: &str) -> (&'static str, &'static str) {
+    match status {
+        "completed" => ("done", "☑"),
+        "in_progress" => ("now", "▶"),
+        "deleted" => ("gone", "☒"),
+        _ => ("open", "☐"),
     }
 }
 

@@ -5,6 +5,8 @@
 //! until it is opened; in a file, it is inside.
 
 mod aside;
+mod only;
+mod turn;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,19 +16,22 @@ use transcript::client::check::Finding;
 use transcript::conversation::agents::Owner;
 use transcript::conversation::price::Prices;
 use transcript::conversation::table::BlockId;
-use transcript::conversation::turn::{Outcome, Step, Turn};
+use transcript::conversation::turn::{Step, Turn};
 use transcript::conversation::view::{
     self, Answer, BlockView, Call, Item, MessageView, Piece, Role, size,
 };
 use transcript::format::content::BlockKind;
 use transcript::format::secret::Mask;
 
+pub(crate) use only::Only;
+use turn::turn_end;
+
 use crate::ansi::push_output;
 use crate::call;
-use crate::escape::{T, line, start};
+use crate::escape::{T, line, one_line, start};
 use crate::opened::{Flow, FlowName, Opened};
 use crate::prose::push_prose;
-use crate::words::{cost, short, span, time};
+use crate::words::{short, span, time};
 
 /// Where the HTML goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,9 @@ pub(crate) struct Drawing<'a> {
     pub(crate) findings: HashMap<u64, Vec<&'a Finding>>,
     /// Where the session is on the server, with a slash at the end.
     pub(crate) base: String,
+    pub(crate) only: Only,
+    /// The turns of the live branch that are in a file; none: all.
+    pub(crate) chosen: Option<&'a [bool]>,
     /// How deep sub-agents are nested now.
     pub(crate) depth: Cell<usize>,
     /// What the answer took whose first text comes next.
@@ -80,6 +88,8 @@ impl<'a> Drawing<'a> {
             prices,
             findings,
             base,
+            only: Only::default(),
+            chosen: None,
             depth: Cell::new(0),
             answer: RefCell::default(),
         }
@@ -93,6 +103,26 @@ impl<'a> Drawing<'a> {
     /// JSON without its secrets.
     pub(crate) fn masked_json(&self, json: &str) -> String {
         self.mask.borrow_mut().json(json).into_owned()
+    }
+
+    /// Whether a turn of the live branch may be shown.
+    pub(crate) fn has_turn(&self, turn: usize) -> bool {
+        self.chosen.is_none_or(|chosen| chosen.get(turn) == Some(&true))
+    }
+
+    /// Whether calls and their results may be shown.
+    pub(crate) fn has_tools(&self) -> bool {
+        !matches!(self.form, Form::File(FileForm { has_tools: false, .. }))
+    }
+
+    /// What the session is called: its title, or its first prompt if that may be shown.
+    pub(crate) fn title(&self) -> String {
+        let first = self.chosen.and_then(|chosen| chosen.iter().position(|is_in| *is_in));
+        let words = match (&self.opened.seen.title, first) {
+            (None, Some(turn)) => self.opened.headline(&self.opened.live, turn),
+            _ => self.opened.title().to_owned(),
+        };
+        one_line(&self.masked(&words), 120)
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -149,42 +179,6 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn turn_head(&self, flow: &Flow, number: usize) -> Markup {
-        let turn = &flow.turns[number];
-        let table = &self.opened.family.of(flow.owner).table;
-        let spent = turn.spending(table, self.prices);
-        let anchor = Drawing::anchor(flow.name, "turn-", number as u64 + 1);
-        let is_fork = flow.shared > 0 && number == flow.shared;
-        html! {
-            @if is_fork { p.parting { "From here on, this branch is not the live one." } }
-            div.turn id=(anchor) data-turn=(number + 1) {
-                h2 { a.self href={ "#" (anchor) } { "Turn " (number + 1) } }
-                span.facts {
-                    @if let Some([begin, end]) = turn.times {
-                        span { (time(begin, "%Y-%m-%d %H:%M")) }
-                        @if end.0 - begin.0 >= 1_000 { span { (span(end.0 - begin.0)) } }
-                    }
-                    @if spent.usage.output > 0 {
-                        span title="tokens read and written" {
-                            (short(spent.usage.read())) " in, " (short(spent.usage.output)) " out"
-                        }
-                    }
-                    @if let Some(cost) = cost(&spent) { span.cost { (cost) } }
-                }
-                @if !self.is_file() && self.depth.get() == 0 {
-                    button.quiet.copy type="button" data-copy=(number + 1)
-                        title="Copy this turn as Markdown" { "Copy" }
-                    @if flow.name == FlowName::Live {
-                        button.quiet.fork type="button" data-fork=(number + 1)
-                            title="The command that forks the session after this turn" { "Fork" }
-                    }
-                } @else if self.depth.get() == 0 {
-                    button.quiet.copy.scripted type="button" data-copy=(number + 1) { "Copy" }
-                }
-            }
-        }
-    }
-
     fn step(&self, flow: &Flow, turn: &Turn, step: &Step) -> transcript::Result<Markup> {
         let part = Opened::part_of(turn, std::slice::from_ref(step));
         let blocks: &[BlockId] = match step {
@@ -205,7 +199,7 @@ impl<'a> Drawing<'a> {
                 if only.contains(block) {
                     let step = Step::Answer { id: *id, blocks: vec![*block], counts: false };
                     drawn.extend(self.items(flow, &Opened::part_of(turn, &[step]), &[*block])?);
-                } else {
+                } else if self.only == Only::Everything {
                     drawn.push(self.folded_thinking(flow, *block));
                 }
             }
@@ -233,7 +227,9 @@ impl<'a> Drawing<'a> {
                 Item::Block(_) | Item::Call(_) => blocks.next().copied(),
                 _ => None,
             };
-            drawn.push(self.item(flow, &item, block)?);
+            if self.only.shows(&item) {
+                drawn.push(self.item(flow, &item, block)?);
+            }
         }
         Ok(drawn)
     }
@@ -382,7 +378,7 @@ impl<'a> Drawing<'a> {
                 let json = self.masked_json(json.as_str());
                 html! {
                     details.item.aside id=(anchor) {
-                        summary { span.who { (line(kind, 60)) } " " span.facts { (size(json.len() as u64)) } }
+                        summary { span.who { (line(&self.masked(kind), 60)) } " " span.facts { (size(json.len() as u64)) } }
                         pre.code data-lang="json" tabindex="0" { (T(start(&crate::escape::indented(&json), LONG).0)) }
                     }
                 }
@@ -445,7 +441,7 @@ impl<'a> Drawing<'a> {
     }
 
     fn call(&self, flow: &Flow, call: &Call, id: Option<BlockId>) -> transcript::Result<Markup> {
-        if matches!(self.form, Form::File(FileForm { has_tools: false, .. })) {
+        if !self.has_tools() {
             return Ok(html! {});
         }
         let is_error = call.result.as_ref().is_some_and(|result| result.error);
@@ -515,22 +511,10 @@ fn fact_class(fact: &str) -> &'static str {
     }
 }
 
-/// A note below a turn that has not simply ended.
-fn turn_end(turn: &Turn) -> Markup {
-    let words = match turn.outcome {
-        Outcome::Answered | Outcome::Local | Outcome::Interrupted => return html! {},
-        Outcome::Failed => "The API failed here.",
-        Outcome::Compacted => "A compaction follows.",
-        Outcome::Open => "A call has no result yet, or its result has no answer.",
-        Outcome::Unanswered => "There is no answer.",
-    };
-    html! { p.outcome { (words) } }
-}
-
 /// The model of an answer, and the tokens that it took.
 fn facts_of(answer: &Answer) -> String {
     let mut facts = Vec::new();
-    facts.extend(answer.model.as_ref().map(|model| crate::escape::one_line(model, 40)));
+    facts.extend(answer.model.as_ref().map(|model| one_line(model, 40)));
     if let Some(usage) = &answer.usage {
         let read = usage.input + usage.cache_read + usage.cache_write;
         facts.push(format!("{} in, {} out", short(read), short(usage.output)));

@@ -1,21 +1,35 @@
 //! A session as one HTML file that opens from disk.
 //!
-//! Invariants: the file requests nothing, and runs only our script, which its policy names by its
-//! hash; it can be read without the script.
+//! Made of the same windows as the page of the server, in folded pages if they are many. Several
+//! threads draw pieces of it, which are written in order. Invariants: the file requests nothing,
+//! and runs only our script, which its policy names by its hash; it can be read without the script;
+//! it does not depend on the number of threads; a bounded number of pieces is in memory.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
+use maud::{Markup, PreEscaped, html};
 use transcript::Session;
 use transcript::conversation::price::Prices;
-use transcript::format::secret::{Mask, Redactor};
+use transcript::format::secret::{Cover, Mask, Redactor};
+use transcript::format::threads;
 
+use crate::commits::commits;
 use crate::draw::{Drawing, FileForm, Form};
-use crate::opened::Opened;
-use crate::server::Secrets;
-pub use crate::session_page::FileError;
-use crate::session_page::{FileHead, filed};
+use crate::escape::{T, line};
+use crate::opened::{Flow, Opened};
+use crate::page;
+use crate::panels::{self, TurnRange};
+use crate::session_page::{find_field, panel_count};
+use crate::timeline::strip;
+use crate::words::{count, size_of};
+
+/// How many windows a page of a file has.
+const IN_PAGE: usize = 60;
+/// How many windows are drawn at a time.
+const AT_ONCE: usize = 6;
 
 /// What a file contains.
 #[derive(Debug)]
@@ -29,12 +43,23 @@ pub struct FileWish<'a> {
     pub has_tools: bool,
     /// Whether the session itself follows it.
     pub has_session: bool,
-    /// Whether secrets are in it.
-    pub secrets: Secrets,
+    /// The secrets of the session, which are hidden; none: nothing is.
+    pub cover: Option<&'a Cover>,
     /// Finds secrets.
     pub redactor: &'a Arc<Redactor>,
     /// What tokens cost.
     pub prices: &'a Prices,
+}
+
+/// Why a file could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The session cannot be read.
+    #[error(transparent)]
+    Read(#[from] transcript::Error),
+    /// The file cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
 }
 
 /// How many turns the live branch of a session has.
@@ -48,24 +73,202 @@ pub fn write_file(
     wish: &FileWish<'_>,
     out: &mut dyn Write,
 ) -> Result<BTreeMap<String, u64>, FileError> {
-    let opened = Opened::open(session.clone())?;
     // Its findings are drawn at their lines.
-    let _ = opened.report(wish.redactor);
-    let is_redacted = wish.secrets == Secrets::Redacted;
-    let mask = if is_redacted { Mask::new(wish.redactor) } else { Mask::none() };
-    let form = FileForm { has_thinking: wish.has_thinking, has_tools: wish.has_tools };
-    let drawing = Drawing::new(&opened, mask, Form::File(form), wish.prices);
-    let head = FileHead {
-        turns: wish.turns.as_deref(),
-        has_session: wish.has_session,
-        is_redacted,
-        redactor: wish.redactor,
-    };
-    filed(&drawing, &opened.live, &head, out)?;
-    Ok(drawing.mask.into_inner().hidden().clone())
+    let opened = Opened::open_checked(session.clone(), wish.redactor)?;
+    let page = FilePage { opened: &opened, flow: &opened.live, wish };
+    let pieces = page.pieces();
+    let mut hidden = BTreeMap::new();
+    threads::in_order(
+        pieces.len(),
+        threads::count(),
+        |at| page.draw(&pieces[at]),
+        |_, drawn| {
+            let (drawn, found) = drawn?;
+            for (kind, count) in found {
+                *hidden.entry(kind).or_insert(0_u64) += count;
+            }
+            out.write_all(drawn.as_bytes()).map_err(FileError::from)
+        },
+    )?;
+    out.write_all(page.foot(hidden.values().sum()).into_string().as_bytes())?;
+    Ok(hidden)
 }
 
 /// Writes the end of the page.
-pub fn write_end(out: &mut dyn Write) -> std::io::Result<()> {
+pub fn write_end(out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"</body></html>\n")
 }
+
+/// A part of a file that is drawn for itself.
+enum Piece {
+    /// What stands above the conversation.
+    Top,
+    /// What stands beside it.
+    Panels,
+    /// Some windows, by their numbers.
+    Windows {
+        windows: Vec<usize>,
+        /// The folded page that begins with them.
+        begins: Option<Folded>,
+        /// Whether a folded page ends with them.
+        ends: bool,
+    },
+}
+
+/// A page of a file.
+struct Folded {
+    /// Its first and last turn.
+    turns: [usize; 2],
+    is_open: bool,
+}
+
+struct FilePage<'a> {
+    opened: &'a Opened,
+    flow: &'a Flow,
+    wish: &'a FileWish<'a>,
+}
+
+impl FilePage<'_> {
+    fn is_in(&self, turn: usize) -> bool {
+        self.wish.turns.as_ref().is_none_or(|turns| turns.get(turn) == Some(&true))
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let windows = &self.flow.windows;
+        let has = |at: &usize| windows[*at].parts.iter().any(|(turn, _)| self.is_in(*turn));
+        let wanted: Vec<usize> = (0..windows.len()).filter(has).collect();
+        let is_paged = wanted.len() > IN_PAGE;
+        let mut pieces = vec![Piece::Top, Piece::Panels];
+        for (number, page) in wanted.chunks(IN_PAGE).enumerate() {
+            let part = |at: usize| &windows[at].parts;
+            let first = part(page[0]).first().map_or(0, |(turn, _)| turn + 1);
+            let last = part(page[page.len() - 1]).last().map_or(0, |(turn, _)| turn + 1);
+            let folded = Folded { turns: [first, last], is_open: number == 0 };
+            let mut begins = is_paged.then_some(folded);
+            let mut left = page.len();
+            for some in page.chunks(AT_ONCE) {
+                left -= some.len();
+                let (begins, ends) = (begins.take(), is_paged && left == 0);
+                pieces.push(Piece::Windows { windows: some.to_vec(), begins, ends });
+            }
+        }
+        pieces
+    }
+
+    /// A piece, and the secrets that were hidden in it.
+    fn draw(&self, piece: &Piece) -> transcript::Result<(String, BTreeMap<String, u64>)> {
+        let mask = self.wish.cover.map_or_else(Mask::none, Mask::of);
+        let (has_thinking, has_tools) = (self.wish.has_thinking, self.wish.has_tools);
+        let form = Form::File(FileForm { has_thinking, has_tools });
+        let mut drawing = Drawing::new(self.opened, mask, form, self.wish.prices);
+        drawing.chosen = self.wish.turns.as_deref();
+        let drawn = match piece {
+            Piece::Top => self.top(&drawing),
+            Piece::Panels => self.panels(&drawing)?,
+            Piece::Windows { windows, begins, ends } => {
+                let mut drawn = String::new();
+                if let Some(folded) = begins {
+                    drawn.push_str(&self.begin(&drawing, folded));
+                }
+                for at in windows {
+                    let window = drawing.window_of(self.flow, *at, &|turn| self.is_in(turn))?;
+                    drawn.push_str(&window.into_string());
+                }
+                if *ends {
+                    drawn.push_str("</details>");
+                }
+                drawn
+            }
+        };
+        Ok((drawn, drawing.mask.into_inner().hidden().clone()))
+    }
+
+    /// The beginning of the file. The body stays open, and two elements in it.
+    fn top(&self, drawing: &Drawing<'_>) -> String {
+        let title = drawing.title();
+        let head = html! {
+            (page::head(&title, Some(&page::OF_FILE)))
+            body data-form="file" {
+                a.skip href="#main" { "Skip to the conversation" }
+            }
+        };
+        let head = head.into_string();
+        let top = html! {
+            header.top { nav aria-label="Pages" { span.brand { "quipu" } } (page::buttons()) }
+            (PreEscaped("<div class=\"session\">"))
+            div.headline {
+                h1 { (T(&title)) }
+                (panels::facts(drawing))
+                @if self.wish.has_session {
+                    p { "This file also carries the session itself: " code { "quipu unpack THIS-FILE" }
+                        " puts it where Claude Code resumes it." }
+                }
+                @if self.wish.turns.is_none() { (strip(drawing, self.flow)) }
+            }
+            (find_field())
+            (PreEscaped("<div class=\"columns\">"))
+        };
+        format!("{}{}", head.trim_end_matches("</body>"), top.into_string())
+    }
+
+    /// What stands beside the conversation, and the beginning of that. Nothing in it is about turns
+    /// or calls that are not in the file.
+    fn panels(&self, drawing: &Drawing<'_>) -> transcript::Result<String> {
+        let no_ids = |_: &Path| String::new();
+        let is_shown = |name: &str| match name {
+            "agents" | "commits" => self.wish.has_tools,
+            "context" => self.wish.turns.is_none(),
+            _ => true,
+        };
+        let panels = html! {
+            aside aria-label="About this session" {
+                @for (name, title) in panels::PANELS.into_iter().filter(|(name, _)| is_shown(name)) {
+                    details.panel data-name=(name) {
+                        summary { (title) (panel_count(drawing, name)) }
+                        @match name {
+                            "turns" => (panels::turns(drawing, self.flow, &TurnRange::in_file(self.flow))),
+                            "branches" => (panels::branches(drawing, &no_ids, &[])),
+                            "agents" => (panels::agents(drawing)?),
+                            "commits" => (commits(drawing, self.flow)?),
+                            "context" => (panels::context(drawing)),
+                            _ => (panels::check(drawing, self.wish.redactor)),
+                        }
+                    }
+                }
+            }
+        };
+        let begin = "<main id=\"main\" tabindex=\"-1\"><div id=\"windows\">";
+        Ok(panels.into_string() + begin)
+    }
+
+    /// The beginning of a folded page.
+    fn begin(&self, drawing: &Drawing<'_>, folded: &Folded) -> String {
+        let [from, to] = folded.turns;
+        let words = drawing.masked(&self.opened.headline(self.flow, from - 1));
+        let open = if folded.is_open { " open" } else { "" };
+        let summary = html! {
+            span.who { "Turns " (from) " to " (to) } " " span.about { (line(&words, 100)) }
+        };
+        format!("<details class=\"page\"{open}><summary>{}</summary>", summary.into_string())
+    }
+
+    /// What stands below the conversation.
+    fn foot(&self, hidden: u64) -> Markup {
+        let hidden = usize::try_from(hidden).unwrap_or(usize::MAX);
+        html! {
+            (PreEscaped("</div>"))
+            p.made {
+                "Made by quipu from a session of " (size_of(self.opened.session.size)) ". "
+                @if self.wish.cover.is_some() { (count(hidden, "secret")) " redacted." }
+                @else { "Nothing is redacted." }
+            }
+            (PreEscaped("</main></div></div>"))
+            (page::dialogs())
+            (page::script())
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

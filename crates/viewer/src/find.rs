@@ -1,4 +1,4 @@
-//! Finds words in a session, also in what is folded away.
+//! Finds words in a session, also in what is folded away and in sub-agents.
 //!
 //! Invariant: bounded in time and in hits; says where it stopped.
 
@@ -11,7 +11,7 @@ use transcript::conversation::view::{self, Item, Piece};
 
 use crate::draw::Drawing;
 use crate::escape::T;
-use crate::opened::{Flow, Opened};
+use crate::opened::{Flow, FlowName, Opened};
 
 /// How many hits are listed.
 const HITS: usize = 100;
@@ -19,6 +19,7 @@ const HITS: usize = 100;
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
 struct Hit {
+    flow: FlowName,
     turn: usize,
     line: u64,
     what: String,
@@ -36,18 +37,21 @@ pub(crate) fn find(
     let begin = Instant::now();
     let mut hits = Vec::new();
     let mut stopped = None;
-    for (number, turn) in flow.turns.iter().enumerate().skip(from) {
+    // What sub-agents said is folded away too. Their turns are counted behind those of the flow.
+    let all = drawing.opened.with_agents(flow);
+    let turns = all.iter().flat_map(|part| part.turns.iter().enumerate().map(move |at| (part, at)));
+    for (place, (part, (number, turn))) in turns.enumerate().skip(from) {
         if begin.elapsed() > PATIENCE || hits.len() >= HITS {
-            stopped = Some(number);
+            stopped = Some(place);
             break;
         }
         for step in &turn.steps {
-            if !may_have(drawing.opened, flow, step, &needle)? {
+            if !may_have(drawing.opened, part, step, &needle)? {
                 continue;
             }
-            let part = Opened::part_of(turn, std::slice::from_ref(step));
-            for item in view::items(&drawing.opened.family, flow.owner, &part) {
-                hits.extend(hit(drawing, number, &item?, &needle));
+            let only = Opened::part_of(turn, std::slice::from_ref(step));
+            for item in view::items(&drawing.opened.family, part.owner, &only) {
+                hits.extend(hit(drawing, (part.name, number), &item?, &needle));
             }
         }
     }
@@ -62,8 +66,12 @@ pub(crate) fn find(
         }
         ol.hits {
             @for hit in &hits {
-                li { a href={ "#" (Drawing::anchor(flow.name, "L", hit.line)) } {
-                    span.who { (hit.turn + 1) " " (T(&hit.what)) } " " (marked(&hit.text, &needle))
+                li { a href={ "#" (Drawing::anchor(hit.flow, "L", hit.line)) } {
+                    span.who {
+                        @if hit.flow != flow.name { (hit.flow.words()) ", " }
+                        (hit.turn + 1) " " (T(&drawing.masked(&hit.what)))
+                    }
+                    " " (marked(&hit.text, &needle))
                 } }
             }
         }
@@ -108,7 +116,7 @@ fn may_have(opened: &Opened, flow: &Flow, step: &Step, needle: &str) -> transcri
 }
 
 /// Whether bytes contain a lower-case word, in any case.
-fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+pub(crate) fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     let Some(first) = needle.first() else { return true };
     let (low, high) = (*first, first.to_ascii_uppercase());
     let mut at = 0;
@@ -125,7 +133,12 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     false
 }
 
-fn hit(drawing: &Drawing<'_>, turn: usize, item: &Item, needle: &str) -> Option<Hit> {
+fn hit(
+    drawing: &Drawing<'_>,
+    (flow, turn): (FlowName, usize),
+    item: &Item,
+    needle: &str,
+) -> Option<Hit> {
     let (line, what, texts): (u64, String, Vec<String>) = match item {
         Item::Message(message) => (message.line, "prompt".to_owned(), vec![message.text.clone()]),
         Item::Block(block) => match &block.piece {
@@ -146,7 +159,8 @@ fn hit(drawing: &Drawing<'_>, turn: usize, item: &Item, needle: &str) -> Option<
     };
     let text =
         texts.iter().map(|text| drawing.masked(text)).find_map(|text| around(&text, needle))?;
-    Some(Hit { turn, line, what: crate::escape::one_line(&what, 30), text })
+    let what = crate::escape::one_line(&what, 30);
+    Some(Hit { flow, turn, line, what, text })
 }
 
 /// The text around the first place of some words.

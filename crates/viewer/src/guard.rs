@@ -6,6 +6,7 @@
 //! opens nothing. Invariants: a request without the right `Host`, the key and the cookie gets
 //! nothing; so does one that another site made.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
@@ -40,6 +41,9 @@ pub(crate) enum Admission<'a> {
 pub(crate) struct Guard {
     /// The value that `Host` must have.
     host: String,
+    /// Whether `Host` may also be another address of the machine, with this port. Not a name: a
+    /// name can be made to lead here by whoever owns it, an address cannot.
+    any_address: Option<u16>,
     token: Mutex<Option<String>>,
     name: String,
     cookie: String,
@@ -52,10 +56,26 @@ fn random() -> String {
 
 impl Guard {
     /// For a server at that host and port.
-    pub(crate) fn new(host: String) -> Guard {
+    pub(crate) fn new(host: &str, port: u16) -> Guard {
+        // Browsers leave out the port that is usual.
+        let host = if port == 80 { host.to_owned() } else { format!("{host}:{port}") };
         let name = format!("quipu-{}", &random()[..8]);
         let token = Mutex::new(Some(random()));
-        Guard { host, token, name, cookie: random(), key: random() }
+        Guard { host, any_address: None, token, name, cookie: random(), key: random() }
+    }
+
+    /// For a server at all addresses of the machine, one of which is `host`.
+    pub(crate) fn anywhere(host: &str, port: u16) -> Guard {
+        Guard { any_address: Some(port), ..Guard::new(host, port) }
+    }
+
+    /// Whether a value of `Host` names this server.
+    fn is_host(&self, host: &str) -> bool {
+        let is_address = |port: u16| match host.parse::<SocketAddr>() {
+            Ok(address) => address.port() == port,
+            Err(_) => port == 80 && host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok(),
+        };
+        host == self.host || self.any_address.is_some_and(is_address)
     }
 
     /// A name that no other server has.
@@ -85,10 +105,10 @@ impl Guard {
         if asked.method != "GET" {
             return Refused(405, "Nothing here can be changed.");
         }
-        if asked.host != Some(self.host.as_str()) {
+        let Some(host) = asked.host.filter(|host| self.is_host(host)) else {
             return Refused(421, "This server has another name.");
-        }
-        let origin = format!("http://{}", self.host);
+        };
+        let origin = format!("http://{host}");
         if asked.origin.is_some_and(|one| one != origin) {
             return Refused(403, "The request comes from another site.");
         }

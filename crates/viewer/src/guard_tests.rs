@@ -1,7 +1,7 @@
 use super::*;
 
 fn guard() -> Guard {
-    Guard::new("quipu-x.localhost:4747".to_owned())
+    Guard::new("quipu-x.localhost", 4747)
 }
 
 fn asked<'a>(path: &'a str, cookie: Option<&'a str>) -> Asked<'a> {
@@ -55,4 +55,29 @@ fn only_with_all_secrets() {
     let same =
         Asked { origin: Some("http://quipu-x.localhost:4747"), site: Some("same-origin"), ..good };
     assert_eq!(status(&guard, &same), 200);
+}
+
+#[test]
+fn at_all_addresses_only_addresses_are_names() {
+    let guard = Guard::anywhere("192.0.2.7", 4747);
+    let path = guard.start().strip_prefix("http://192.0.2.7:4747").unwrap().to_owned();
+    let at = |host| Asked { host: Some(host), ..asked("/", None) };
+    for host in ["192.0.2.7:4747", "127.0.0.1:4747", "[::1]:4747"] {
+        assert_eq!(status(&guard, &at(host)), 403, "{host}");
+        let foreign = Asked { path: &path, origin: Some("http://192.0.2.8:4747"), ..at(host) };
+        assert_eq!(status(&guard, &foreign), 403, "{host}");
+    }
+    for host in ["evil.example:4747", "127.0.0.1", "127.0.0.1:80", "localhost:4747", ""] {
+        assert_eq!(status(&guard, &at(host)), 421, "{host}");
+    }
+    assert_eq!(status(&guard, &Asked { path: &path, ..at("127.0.0.1:4747") }), 303);
+}
+
+#[test]
+fn the_usual_port_is_not_written() {
+    let guard = Guard::new("quipu-x.localhost", 80);
+    assert!(guard.start().starts_with("http://quipu-x.localhost/open/"));
+    let at = |host| Asked { host: Some(host), ..asked("/", None) };
+    assert_eq!(status(&guard, &at("quipu-x.localhost")), 403);
+    assert_eq!(status(&guard, &at("quipu-x.localhost:81")), 421);
 }

@@ -18,6 +18,15 @@ use index::usage::{By, Filter, Question, report};
 /// How many rows are sent at once.
 const ROWS: usize = 100;
 
+/// How long ago sessions may have been written.
+const DAYS: [(Option<u32>, &str); 5] = [
+    (None, "at any time"),
+    (Some(1), "in the last day"),
+    (Some(7), "in the last week"),
+    (Some(30), "in the last month"),
+    (Some(365), "in the last year"),
+];
+
 /// What is listed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
@@ -25,6 +34,8 @@ pub(crate) struct Wanted {
     pub(crate) project: String,
     pub(crate) sort: String,
     pub(crate) only: String,
+    /// How many days ago it was last written at most; none: any time.
+    pub(crate) days: Option<u32>,
     pub(crate) from: usize,
 }
 
@@ -50,6 +61,12 @@ pub(crate) fn home(library: &Library, root: &str, wanted: &Wanted) -> String {
                     @for (name, words) in [("", "newest first"), ("size", "largest first"), ("title", "by title"),
                         ("project", "by project")] {
                         option value=(name) selected[name == wanted.sort] { (words) }
+                    }
+                } }
+                label { span { "When" } select name="days" {
+                    @for (days, words) in DAYS {
+                        option value=(days.map_or(String::new(), |days| days.to_string()))
+                            selected[days == wanted.days] { (words) }
                     }
                 } }
                 label { span { "Show" } select name="only" {
@@ -143,11 +160,20 @@ fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
     }
 }
 
+/// The time: a page is asked for long after the server began.
+#[allow(clippy::disallowed_methods, reason = "a server that runs for days has to ask the clock")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 type Fitting = Vec<(Listed, Option<String>)>;
 
 fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Option<String>) {
+    let day = Duration::from_secs(24 * 3_600);
+    let since = wanted.days.and_then(|days| now().checked_sub(day.saturating_mul(days)));
     let is_wanted = |one: &Listed| {
         (wanted.project.is_empty() || one.project == wanted.project)
+            && since.is_none_or(|since| one.modified >= since)
             && match wanted.only.as_str() {
                 "trouble" => !one.seen.troubles.is_empty(),
                 "deleted" => one.is_deleted,

@@ -8,8 +8,10 @@
 
 mod ansi;
 mod call;
+mod commits;
 mod compare;
 mod draw;
+mod earlier;
 mod escape;
 pub mod file;
 mod find;
@@ -22,6 +24,7 @@ mod page;
 mod panels;
 mod plot;
 mod prose;
+mod receipt;
 mod routes;
 pub mod server;
 mod session_page;
@@ -29,5 +32,6 @@ mod timeline;
 mod usage_page;
 mod words;
 
+pub use earlier::{Changes, Earlier};
 pub use file::{FileWish, write_end, write_file};
 pub use server::{Secrets, Server, Serving};

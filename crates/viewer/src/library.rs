@@ -1,7 +1,8 @@
 //! The sessions that pages show: listed, opened, and opened again when they have grown.
 //!
 //! Invariants: pages name sessions by ids that are made here, never by paths; nothing is written
-//! but the catalog, which is not in a Claude home; only a few sessions are open at once.
+//! but the catalog, which is not in a Claude home; only a few sessions are open at once; what is
+//! listed is redacted if pages are.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +13,19 @@ use std::time::{Duration, Instant, SystemTime};
 use index::catalog::{Catalog, Work, root_of};
 use sha2::{Digest, Sha256};
 use transcript::Session;
-use transcript::client::check::check_with;
+use transcript::client::check::check_alone;
 use transcript::client::history::Rules;
 use transcript::conversation::place::{Home, agents};
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
+use transcript::conversation::table::GrowingTable;
 use transcript::conversation::usage::Ledger;
-use transcript::format::secret::Redactor;
+use transcript::format::secret::{Mask, Redactor};
 use transcript::format::threads;
 
+use crate::earlier::{Changes, parted};
 use crate::opened::Opened;
+use crate::server::Secrets;
 
 /// A session in the list.
 #[derive(Clone, Debug)]
@@ -50,6 +54,8 @@ pub(crate) struct Library {
     catalog_path: Mutex<Option<PathBuf>>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) prices: Prices,
+    secrets: Secrets,
+    pub(crate) changes: Box<dyn Changes>,
     list: Mutex<Option<(Instant, Arc<Vec<Listed>>)>>,
     open: Mutex<Vec<Kept>>,
     ledger: Mutex<Option<(Instant, Arc<Ledger>)>>,
@@ -62,12 +68,16 @@ struct Kept {
     key: String,
     stamp: String,
     opened: Arc<Opened>,
+    /// What was read of its file, once it has grown.
+    growing: Option<GrowingTable>,
     /// Not opened again before that.
     rest: Instant,
 }
 
 /// How many sessions stay open.
 const OPEN: usize = 2;
+/// Up to this size a session is checked before anybody asks.
+pub(crate) const SOON_CHECKED: u64 = 20_000_000;
 /// How long a list is used before it is made again.
 const FRESH: Duration = Duration::from_secs(4);
 
@@ -88,6 +98,8 @@ impl Library {
         catalog: Option<PathBuf>,
         redactor: Arc<Redactor>,
         prices: Prices,
+        secrets: Secrets,
+        changes: Box<dyn Changes>,
     ) -> Library {
         Library {
             homes,
@@ -96,6 +108,8 @@ impl Library {
             catalog_path: Mutex::new(catalog),
             redactor,
             prices,
+            secrets,
+            changes,
             list: Mutex::default(),
             open: Mutex::default(),
             ledger: Mutex::default(),
@@ -120,6 +134,35 @@ impl Library {
         if catalog.refresh(&work, &mut |_, _| {}).is_ok() {
             *lock(&self.catalog) = Some(catalog);
             *lock(&self.list) = None;
+        }
+    }
+
+    /// What hides secrets on pages, or does not.
+    pub(crate) fn mask(&self) -> Mask<'_> {
+        match self.secrets {
+            Secrets::Shown => Mask::none(),
+            Secrets::Redacted => Mask::new(&self.redactor),
+        }
+    }
+
+    /// A text as pages may show it.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        self.mask().text(text).into_owned()
+    }
+
+    /// What a session is about, as pages may show it.
+    fn preview_of(&self, seen: Preview) -> Preview {
+        if self.secrets == Secrets::Shown {
+            return seen;
+        }
+        let hide = |text: Option<String>| text.map(|text| self.masked(&text));
+        Preview {
+            title: hide(seen.title),
+            prompt: hide(seen.prompt),
+            cwd: hide(seen.cwd),
+            branch: hide(seen.branch),
+            tag: hide(seen.tag),
+            ..seen
         }
     }
 
@@ -162,7 +205,8 @@ impl Library {
             let same = before.get(&session.path);
             let same =
                 same.filter(|one| one.size == session.size && one.modified == session.modified);
-            same.map_or_else(|| preview(&session.path).unwrap_or_default(), |one| one.seen.clone())
+            let read = || self.preview_of(preview(&session.path).unwrap_or_default());
+            same.map_or_else(read, |one| one.seen.clone())
         };
         let Ok(()) = threads::in_order(sessions.len(), threads::count(), look, |at, seen| {
             let session = &sessions[at];
@@ -170,7 +214,7 @@ impl Library {
                 key: key_of(&session.path),
                 id: session.id.to_string(),
                 path: session.path.clone(),
-                project: seen.cwd.clone().unwrap_or_else(|| session.project.clone()),
+                project: seen.cwd.clone().unwrap_or_else(|| self.masked(&session.project)),
                 size: session.size,
                 modified: session.modified,
                 seen,
@@ -181,14 +225,16 @@ impl Library {
         let roots = self.roots();
         let known = self.with_catalog(|catalog| catalog.sessions(&roots).unwrap_or_default());
         for one in known.into_iter().flatten().filter(|one| one.is_deleted) {
+            let seen = self.preview_of(one.seen);
+            let project = || self.masked(&one.project.display().to_string());
             all.push(Listed {
                 key: key_of(&one.path),
                 id: one.id,
                 path: one.path,
-                project: one.seen.cwd.clone().unwrap_or_else(|| one.project.display().to_string()),
+                project: seen.cwd.clone().unwrap_or_else(project),
                 size: one.size,
                 modified: one.modified,
-                seen: one.seen,
+                seen,
                 is_deleted: true,
             });
         }
@@ -200,6 +246,13 @@ impl Library {
     }
 
     fn session(&self, key: &str) -> Option<Session> {
+        if let Some((key, change)) = parted(key) {
+            let now = self.session(key)?;
+            let all = self.changes.before(&now.path);
+            let before = all.iter().find(|before| before.name == change)?;
+            let kept = Session::at(&before.path).ok()?;
+            return Some(Session { id: now.id, project: now.project, ..kept });
+        }
         if let Some(named) = self.named.as_ref().filter(|named| key_of(&named.path) == key) {
             return Session::at(&named.path).ok();
         }
@@ -210,6 +263,9 @@ impl Library {
 
     /// The session of that key, or of an id that begins like that.
     pub(crate) fn find(&self, name: &str) -> Option<String> {
+        if parted(name).is_some() {
+            return self.session(name).map(|_| name.to_owned());
+        }
         let list = self.list();
         let one = list.iter().find(|one| !one.is_deleted && (one.key == name || one.id == name));
         let begins = |one: &&Listed| !one.is_deleted && name.len() >= 4 && one.id.starts_with(name);
@@ -229,27 +285,33 @@ impl Library {
             return Some(Ok(found));
         }
         let session = match &known {
-            Some(kept) => Session::at(&kept.opened.session.path).ok()?,
-            None => self.session(key)?,
+            Some(kept) if parted(key).is_none() => Session::at(&kept.opened.session.path).ok()?,
+            _ => self.session(key)?,
         };
         let stamp = stamp(&session);
         let begin = Instant::now();
-        let opened = match known {
-            Some(kept) if kept.stamp == stamp => kept.opened,
-            _ => {
+        let (opened, growing) = match known {
+            Some(kept) if kept.stamp == stamp => (kept.opened, kept.growing),
+            known => {
                 // Another may be freed before this one is read.
                 while open.len() >= OPEN {
                     drop(open.remove(0));
                 }
-                match Opened::open(session) {
-                    Ok(opened) => Arc::new(opened),
+                let mut growing = known.map(|kept| kept.growing.unwrap_or_default());
+                let opened = match &mut growing {
+                    None => Opened::open(session),
+                    Some(growing) => Opened::open_again(session, growing),
+                };
+                match opened {
+                    Ok(opened) => (Arc::new(opened), growing),
                     Err(error) => return Some(Err(error)),
                 }
             }
         };
         let took = begin.elapsed().max(Duration::from_millis(100));
         let (key, rest) = (key.to_owned(), Instant::now() + took * 4);
-        open.push(Kept { key, stamp: stamp.clone(), opened: Arc::clone(&opened), rest });
+        let kept = Kept { key, stamp: stamp.clone(), opened: Arc::clone(&opened), growing, rest };
+        open.push(kept);
         Some(Ok((stamp, opened)))
     }
 
@@ -276,12 +338,12 @@ impl Library {
         if let Some(known) = lock(&self.health).get(&name) {
             return Some(known);
         }
-        if session.size > 20_000_000 {
+        if session.size > SOON_CHECKED {
             return None;
         }
         let agents = agents(&session);
-        let report = check_with(&session, agents, Rules::newest(), None, &Arc::default()).ok()?;
-        let word = report.verdict.name();
+        let checked = check_alone(&session, agents, Rules::newest(), &Arc::default()).ok()?;
+        let word = checked.report.verdict.name();
         lock(&self.health).insert(name, word);
         Some(word)
     }

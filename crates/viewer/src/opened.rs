@@ -9,21 +9,21 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use transcript::Session;
-use transcript::client::check::{Report, check_with};
+use transcript::client::check::{Report, check_alone, check_with};
 use transcript::client::context::{self, Group, GroupBy};
 use transcript::client::history::Rules;
-use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::graph::ChainId;
 use transcript::conversation::place::agents;
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
-use transcript::conversation::table::{BlockId, RowId};
+use transcript::conversation::table::{BlockId, GrowingTable, RowId};
 use transcript::conversation::turn::{Step, Turn};
 use transcript::conversation::usage::Spending;
 use transcript::conversation::view;
 use transcript::format::content::BlockKind;
 use transcript::format::secret::Redactor;
+use transcript::{Conversation, Session};
 
 use crate::timeline::Mark;
 
@@ -209,8 +209,36 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(crate) fn open(session: Session) -> transcript::Result<Opened> {
-        let seen = preview(&session.path)?;
         let family = WithAgents::open(&session)?;
+        Opened::of_family(session, family)
+    }
+
+    /// Opens a session that is also checked, by the rules of the newest client alone: the file is
+    /// read once for both.
+    pub(crate) fn open_checked(
+        session: Session,
+        redactor: &Arc<Redactor>,
+    ) -> transcript::Result<Opened> {
+        let checked = check_alone(&session, agents(&session), Rules::newest(), redactor)?;
+        let family = WithAgents::of_main(checked.main, agents(&session));
+        let opened = Opened::of_family(session, family)?;
+        // Nobody has asked yet.
+        let _ = opened.report.set(Ok(checked.report));
+        Ok(opened)
+    }
+
+    /// Opens a session again that has grown: only what is new in its file is read.
+    pub(crate) fn open_again(
+        session: Session,
+        growing: &mut GrowingTable,
+    ) -> transcript::Result<Opened> {
+        let main = Conversation::open_growing(&session.path, growing)?;
+        let family = WithAgents::of_main(main, agents(&session));
+        Opened::of_family(session, family)
+    }
+
+    fn of_family(session: Session, family: WithAgents) -> transcript::Result<Opened> {
+        let seen = preview(&session.path)?;
         let turns = family.main.turns();
         let live = Flow::new(&family, FlowName::Live, Owner::Main, turns.live);
         let dead = turns.dead.iter();
@@ -260,6 +288,38 @@ impl Opened {
         let flow = Arc::new(flow);
         known.insert(name, Arc::clone(&flow));
         Some(flow)
+    }
+
+    /// A flow, and if it is the live branch, those of the sub-agents.
+    pub(crate) fn with_agents(&self, flow: &Flow) -> Vec<Arc<Flow>> {
+        let agents = if flow.name == FlowName::Live { self.family.agents.len() } else { 0 };
+        let names = std::iter::once(flow.name).chain((0..agents).map(FlowName::Agent));
+        names.filter_map(|name| self.flow(name)).collect()
+    }
+
+    /// The flow that shows the record on a line of the session's file.
+    pub(crate) fn flow_with(&self, line: u64) -> Option<FlowName> {
+        let main = &self.family.main;
+        let at = main.table.rows().partition_point(|row| row.line < line);
+        let (row, known) = main.table.numbered().nth(at)?;
+        if known.line != line {
+            return None;
+        }
+        let chain = main.graph.chain_of(row);
+        if self.dead.iter().any(|dead| dead.chain == chain) {
+            return Some(FlowName::Chain(chain.0));
+        }
+        let has = |body: &Body| matches!(body, Body::Sidechain(chains) if chains.contains(&chain));
+        let agent = self.family.agents.iter().position(|agent| has(&agent.body));
+        agent.map(FlowName::Agent)
+    }
+
+    /// Which compaction of the live branch a boundary is, from 1.
+    pub(crate) fn compaction_number(&self, boundary: RowId) -> Option<usize> {
+        let main = &self.family.main;
+        let live = main.live();
+        let mut all = main.rows(&live).filter(|row| main.table.boundary(*row).is_some());
+        all.position(|row| row == boundary).map(|at| at + 1)
     }
 
     /// What turns took and cost.

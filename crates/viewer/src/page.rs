@@ -86,8 +86,8 @@ pub(crate) fn page(title: &str, base: &str, body: &Markup) -> String {
 pub(crate) fn buttons() -> Markup {
     html! {
         span.buttons.scripted {
-            button.quiet type="button" data-do="talk" title="Only what was said, without calls and thinking (m)"
-                aria-pressed="false" { "Talk only" }
+            button.quiet type="button" data-do="talk"
+                title="Everything; only what was said, without calls and thinking; only prompts (m)" { "All" }
             button.quiet type="button" data-do="theme" title="Light or dark (t)" { "Theme" }
             button.quiet type="button" data-do="help" title="Keys (?)" { "Keys" }
         }
@@ -107,7 +107,7 @@ pub(crate) fn dialogs() -> Markup {
         ("r", "raw record"),
         ("c", "copy the turn as Markdown"),
         ("d", "diffs side by side or unified"),
-        ("m", "only what was said, or everything"),
+        ("m", "only what was said, only prompts, or everything"),
         ("t", "light or dark"),
         ("u", "list of sessions"),
         ("?", "these keys"),

@@ -2,42 +2,74 @@
 //!
 //! Invariant: every number is one that another command prints too: `context`, `check`, `tree`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use transcript::client::context::GroupBy;
+use transcript::conversation::agents::{Owner, SubAgent};
 use transcript::conversation::graph::Start;
 use transcript::conversation::lineage::relatives;
 use transcript::conversation::place::sessions_in;
-use transcript::conversation::turn::Step;
+use transcript::conversation::turn::{Step, Turn};
 use transcript::format::secret::Redactor;
 
 use crate::draw::Drawing;
+use crate::earlier::{Earlier, key_before};
 use crate::escape::{T, line};
 use crate::opened::{Flow, FlowName};
 use crate::plot::{Point, area, bars};
-use crate::words::{cost, count, grouped, local, short};
+use crate::words::{cost, count, grouped, local, short, time};
 
 /// The names of the panels, with their titles, in order.
-pub(crate) const PANELS: [(&str, &str); 5] = [
+pub(crate) const PANELS: [(&str, &str); 6] = [
     ("turns", "Turns"),
     ("branches", "Branches and forks"),
     ("agents", "Sub-agents"),
+    ("commits", "Commits"),
     ("context", "Context"),
     ("check", "Will it resume?"),
 ];
 
-/// How many turns are listed at once.
-const LISTED: usize = 200;
+/// How many turns are listed at once on a page, and in a file.
+pub(crate) const LISTED: usize = 60;
+const LISTED_IN_FILE: usize = 2_000;
 
-/// The turns of a flow from that one on.
-pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, from: usize) -> Markup {
-    let end = flow.turns.len().min(from + LISTED);
+/// Which turns are listed, and whether buttons lead to those before and after them.
+#[derive(Clone, Debug)]
+pub(crate) struct TurnRange {
+    pub(crate) turns: Range<usize>,
+    pub(crate) leads_back: bool,
+    pub(crate) leads_on: bool,
+}
+
+impl TurnRange {
+    /// All turns, as far as a file lists them.
+    pub(crate) fn in_file(flow: &Flow) -> TurnRange {
+        let turns = 0..flow.turns.len().min(LISTED_IN_FILE);
+        TurnRange { turns, leads_back: false, leads_on: false }
+    }
+}
+
+/// Some turns of a flow.
+pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, range: &TurnRange) -> Markup {
+    let all = flow.turns.len();
+    let end = range.turns.end.min(all);
+    let from = range.turns.start.min(end);
     let table = &drawing.opened.family.of(flow.owner).table;
+    let address = |from: usize, to: usize, way: &str| {
+        let flow = flow.name.text();
+        format!("{}panel/turns?flow={flow}&from={from}&to={to}&way={way}", drawing.base)
+    };
+    let is_shown = |at: &usize| flow.name != FlowName::Live || drawing.has_turn(*at);
     html! {
-        @if from == 0 { p.facts { (count(flow.turns.len(), "turn")) } }
+        @if range.leads_back && from > 0 {
+            button.more type="button" data-more=(address(from.saturating_sub(LISTED), from, "back")) {
+                "Earlier: " (from)
+            }
+        }
         ol.turns start=(from + 1) {
-            @for at in from..end {
+            @for at in (from..end).filter(is_shown) {
                 li value=(at + 1) {
                     a href={ "#" (Drawing::anchor(flow.name, "turn-", at as u64 + 1)) } {
                         (line(&drawing.masked(&drawing.opened.headline(flow, at)), 90))
@@ -47,22 +79,19 @@ pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, from: usize) -> Markup {
                 }
             }
         }
-        @if end < flow.turns.len() {
-            @if drawing.is_file() { p { "and " (flow.turns.len() - end) " more" } }
-            @else {
-                button.more type="button" data-more=(format!("{}panel/turns?flow={}&from={end}", drawing.base,
-                    flow.name.text())) {
-                    "More: " (flow.turns.len() - end)
-                }
-            }
+        @if drawing.is_file() && end < all { p { "and " (all - end) " more" } }
+        @if range.leads_on && end < all {
+            button.more type="button" data-more=(address(end, end + LISTED, "on")) { "Later: " (all - end) }
         }
     }
 }
 
-/// The branches that are not live, and sessions that share records with this one.
+/// The branches that are not live, what the session was before changes, and sessions that share
+/// records with this one.
 pub(crate) fn branches(
     drawing: &Drawing<'_>,
     id_of: &dyn Fn(&std::path::Path) -> String,
+    before: &[Earlier],
 ) -> Markup {
     let opened = drawing.opened;
     let main = &opened.family.main;
@@ -106,6 +135,19 @@ pub(crate) fn branches(
                 }
             }
         }
+        @if !before.is_empty() {
+            h3 { "Before changes" }
+            ul.branches {
+                @for one in before.iter().take(50) {
+                    li {
+                        "before " (T(&one.what)) " · " (time(one.time, "%Y-%m-%d %H:%M")) " · "
+                        a href=(format!("{}/compare?b={}", key_before(page, &one.name), id_of(&opened.session.path))) {
+                            "compare"
+                        }
+                    }
+                }
+            }
+        }
         @if !kin.is_empty() {
             h3 { "Sessions that share records" }
             ul.branches {
@@ -127,6 +169,9 @@ pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
     let page = drawing.base.trim_end_matches('/');
     let mut rows = Vec::new();
     for (at, agent) in opened.family.agents.iter().enumerate() {
+        if drawing.chosen.is_some() && !is_chosen(drawing, agent) {
+            continue;
+        }
         let [kind, task] = opened.family.task(agent)?;
         let Some(flow) = opened.flow(FlowName::Agent(at)) else { continue };
         let start = agent.start.map(|start| {
@@ -159,6 +204,15 @@ pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
             }
         }
     })
+}
+
+/// Whether a sub-agent was started in a turn that may be shown.
+fn is_chosen(drawing: &Drawing<'_>, agent: &SubAgent) -> bool {
+    let Some(start) = agent.start.filter(|start| start.owner == Owner::Main) else { return false };
+    let row = drawing.opened.family.main.table.block(start.call).row;
+    let turns = &drawing.opened.live.turns;
+    let has = |turn: &Turn| turn.rows[0] <= row && row <= turn.rows[1];
+    turns.iter().enumerate().any(|(at, turn)| drawing.has_turn(at) && has(turn))
 }
 
 /// How the context fills up, and what fills it now.
@@ -199,7 +253,7 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
         @if points.len() > 1 {
             (area("Tokens at the end of each turn", ["turn", "tokens"], &points, window))
         }
-        @for (by, groups) in &filling.groups {
+        @for (by, groups) in filling.groups.iter().filter(|(by, _)| drawing.has_tools() || matches!(by, GroupBy::Kind | GroupBy::Turn)) {
             @let (title, head) = match by {
                 GroupBy::Kind => ("By kind", "kind"),
                 GroupBy::Tool => ("By tool", "tool"),
@@ -267,7 +321,7 @@ pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
     };
     html! {
         p.facts {
-            code { (line(&opened.session.id, 60)) }
+            code { (line(&drawing.masked(&opened.session.id), 60)) }
             @if let Some(cwd) = text(&seen.cwd) { span { (line(&cwd, 120)) } }
             @if let Some(branch) = text(&seen.branch) { span { (line(&branch, 60)) } }
             @if let Some(version) = text(&seen.version) { span { "Claude Code " (line(&version, 20)) } }

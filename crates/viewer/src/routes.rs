@@ -13,15 +13,18 @@ use transcript::conversation::table::{BlockId, RowId};
 use transcript::conversation::view::Show;
 use transcript::format::secret::Mask;
 
+use crate::commits::commits;
 use crate::compare::{self, Side};
-use crate::draw::{Drawing, Form};
+use crate::draw::{Drawing, Form, Only};
+use crate::earlier::parted;
 use crate::escape::{T, indented, start};
 use crate::find;
 use crate::home::{self, Wanted};
 use crate::library::{Library, key_of};
 use crate::opened::{Flow, FlowName, Opened};
 use crate::page;
-use crate::panels;
+use crate::panels::{self, TurnRange};
+use crate::receipt;
 use crate::session_page::{self, Place};
 use crate::timeline;
 use crate::usage_page;
@@ -62,8 +65,6 @@ pub(crate) struct Pages {
     pub(crate) library: Arc<Library>,
     /// Where they are, with a slash at the end.
     pub(crate) root: String,
-    /// Whether pages hide secrets.
-    pub(crate) is_redacted: bool,
     /// The command that uses the same homes.
     pub(crate) again: String,
 }
@@ -82,7 +83,7 @@ impl Pages {
     pub(crate) fn answer(&self, address: Address<'_>) -> Reply {
         match self.find(address) {
             Some(Ok(reply)) => reply,
-            Some(Err(error)) => self.note(404, &error.to_string()),
+            Some(Err(error)) => self.note(404, &self.library.masked(&error.to_string())),
             None => self.note(404, "There is no such page, or no such session any more."),
         }
     }
@@ -109,6 +110,7 @@ impl Pages {
             project: address.value("project"),
             sort: address.value("sort"),
             only: address.value("only"),
+            days: address.value("days").parse().ok(),
             from: address.value("from").parse().unwrap_or(0),
         };
         if matches!(parts[..], ["" | "rows" | "usage"]) {
@@ -130,23 +132,25 @@ impl Pages {
         }))
     }
 
-    fn drawing<'a>(&'a self, opened: &'a Opened, key: &str) -> Drawing<'a> {
-        let mask = if self.is_redacted { Mask::new(&self.library.redactor) } else { Mask::none() };
-        let mut drawing = Drawing::new(opened, mask, Form::Page, &self.library.prices);
+    fn drawing<'a>(&'a self, address: Address<'_>, opened: &'a Opened, key: &str) -> Drawing<'a> {
+        let library = &self.library;
+        let mut drawing = Drawing::new(opened, library.mask(), Form::Page, &library.prices);
         drawing.base = format!("{}s/{key}/", self.root);
+        drawing.only = Only::parse(&address.value("only"));
         drawing
     }
 
     fn session(&self, address: Address<'_>, key: &str, rest: Option<&[&str]>) -> Answer {
+        let library = &self.library;
         let (stamp, opened) = match self.library.open(key)? {
             Ok(found) => found,
             Err(error) => return Some(Err(error)),
         };
-        let drawing = self.drawing(&opened, key);
+        let drawing = self.drawing(address, &opened, key);
         let flow_of = |name: &str| opened.flow(FlowName::parse(name)?);
         let number = |text: &str| text.parse::<usize>().ok();
         let made = match rest {
-            None => self.whole(address, &drawing),
+            None => self.whole(address, &drawing, &stamp),
             Some(["state"]) => {
                 let flow = opened.flow(address.flow())?;
                 let heights: Vec<String> =
@@ -161,7 +165,7 @@ impl Pages {
             }
             Some(["where"]) => {
                 let flow = opened.flow(address.flow())?;
-                text_reply(place(&opened, &flow, &address)?.to_string()).into_ok()
+                Ok(text_reply(found(&opened, &flow, &address)?))
             }
             Some(["window", flow, at]) => {
                 let flow = flow_of(flow)?;
@@ -173,6 +177,9 @@ impl Pages {
                 let at = number(at).filter(|at| *at < flow.turns.len())?;
                 self.turn(address, &drawing, &flow, at)
             }
+            Some(["receipt", at]) => {
+                Ok(self.part(address, "Compaction", &receipt::receipt(&drawing, number(at)?)))
+            }
             Some(["part", flow, block]) => {
                 let flow = flow_of(flow)?;
                 let block = BlockId(block.parse().ok()?);
@@ -180,12 +187,9 @@ impl Pages {
                 drawing.inside(&flow, &turn).map(|part| self.part(address, "Call", &part))
             }
             Some(["raw", flow, line]) => {
-                let text = raw(&drawing, &*flow_of(flow)?, line.parse().ok()?)?;
-                let (head, left) = start(&text, 400_000);
-                let part = html! {
-                    pre.code data-lang="json" tabindex="0" { (T(head)) }
-                    @if left > 0 { p.addition { (left) " bytes more" } }
-                };
+                let flow = flow_of(flow)?;
+                let line = line.parse().ok()?;
+                let part = raw_part(&drawing, &flow, line)?;
                 Ok(self.part(address, &format!("Line {line}"), &part))
             }
             Some(["text", flow, line]) => {
@@ -211,12 +215,13 @@ impl Pages {
                 let flow = opened.flow(address.flow())?;
                 let title = panels::PANELS.iter().find(|panel| panel.0 == *name)?.1;
                 let part = match *name {
-                    "turns" => Ok(panels::turns(
-                        &drawing,
-                        &flow,
-                        number(&address.value("from")).unwrap_or(0),
-                    )),
-                    "branches" => Ok(panels::branches(&drawing, &key_of)),
+                    "turns" => Ok(panels::turns(&drawing, &flow, &turn_range(&address))),
+                    "commits" => commits(&drawing, &flow),
+                    "branches" => {
+                        let before = library.changes.before(&opened.session.path);
+                        let before = if parted(key).is_some() { Vec::new() } else { before };
+                        Ok(panels::branches(&drawing, &key_of, &before))
+                    }
                     "agents" => panels::agents(&drawing),
                     "context" => Ok(panels::context(&drawing)),
                     _ => Ok(panels::check(&drawing, &self.library.redactor)),
@@ -229,7 +234,12 @@ impl Pages {
     }
 
     /// The page of a session.
-    fn whole(&self, address: Address<'_>, drawing: &Drawing<'_>) -> transcript::Result<Reply> {
+    fn whole(
+        &self,
+        address: Address<'_>,
+        drawing: &Drawing<'_>,
+        stamp: &str,
+    ) -> transcript::Result<Reply> {
         let opened = drawing.opened;
         let flow = opened.flow(address.flow());
         let Some(flow) = flow else { return Ok(self.note(404, "There is no such branch.")) };
@@ -240,7 +250,7 @@ impl Pages {
             None if flow.name == FlowName::Live => Place::End,
             None => Place::Window(flow.window_of_turn(flow.shared)),
         };
-        session_page::served(drawing, &flow, place, &self.root, &self.again)
+        session_page::served(drawing, &flow, place, stamp, &self.root, &self.again)
             .map(|body| html_reply(200, body))
     }
 
@@ -287,7 +297,7 @@ impl Pages {
         };
         let name = |which: &str| FlowName::parse(&address.value(which)).unwrap_or(FlowName::Live);
         let (flow_a, flow_b) = (first.flow(name("fa"))?, second.flow(name("fb"))?);
-        let (a, b) = (self.drawing(&first, key), self.drawing(&second, &other));
+        let (a, b) = (self.drawing(address, &first, key), self.drawing(address, &second, &other));
         let made = compare::compare(
             &self.root,
             &Side { drawing: &a, flow: &flow_a },
@@ -297,13 +307,30 @@ impl Pages {
     }
 }
 
-trait IntoOk: Sized {
-    fn into_ok(self) -> transcript::Result<Self> {
-        Ok(self)
+/// Which turns a list of them has.
+fn turn_range(address: &Address<'_>) -> TurnRange {
+    let number = |name: &str| address.value(name).parse::<usize>().ok();
+    let from = number("from").unwrap_or(0);
+    let most = from.saturating_add(panels::LISTED);
+    let way = address.value("way");
+    TurnRange {
+        turns: from..number("to").map_or(most, |to| to.min(most)),
+        leads_back: way != "on",
+        leads_on: way != "back",
     }
 }
 
-impl IntoOk for Reply {}
+/// Where a turn or a line is: a flow and the number of a window. A line may be in another flow than
+/// the one that is shown.
+fn found(opened: &Opened, flow: &Flow, address: &Address<'_>) -> Option<String> {
+    if let Some(window) = place(opened, flow, address) {
+        return Some(format!("{} {window}", flow.name.text()));
+    }
+    let line = address.value("line").parse().ok().filter(|_| flow.owner == Owner::Main)?;
+    let other = opened.flow(opened.flow_with(line)?)?;
+    let window = other.window_of_line(&opened.family, line)?;
+    Some(format!("{} {window}", other.name.text()))
+}
 
 /// The window that an address names: by its number, a turn or a line.
 fn place(opened: &Opened, flow: &Flow, address: &Address<'_>) -> Option<usize> {
@@ -333,6 +360,29 @@ fn raw(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Option<String> {
         all.push(indented(&drawing.masked_json(&text.ok()?)));
     }
     (!all.is_empty()).then(|| all.join("\n"))
+}
+
+/// The records on a line, with the way to the lines beside it: every record of a file can be seen.
+fn raw_part(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Option<Markup> {
+    let table = &drawing.opened.family.of(flow.owner).table;
+    if line == 0 || line > table.lines {
+        return None;
+    }
+    let text = raw(drawing, flow, line);
+    let (head, left) = start(text.as_deref().unwrap_or_default(), 400_000);
+    let lead = |to: u64| {
+        let source = format!("{}raw/{}/{to}", drawing.base, flow.name.text());
+        let title = format!("The record on line {to}");
+        html! { button.quiet type="button" data-raw=(source) title=(title) { "Line " (to) } }
+    };
+    Some(html! {
+        p.beside.scripted {
+            @if line > 1 { (lead(line - 1)) } @if line < table.lines { (lead(line + 1)) }
+        }
+        @if text.is_some() { pre.code data-lang="json" tabindex="0" { (T(head)) } }
+        @else { p { "There is no record on this line: it is empty, or damaged." } }
+        @if left > 0 { p.addition { (left) " bytes more" } }
+    })
 }
 
 /// The texts of a record, as they are.

@@ -4,7 +4,7 @@
 //! passes the `guard`; answers say that they are not to be stored, sniffed or framed.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use transcript::conversation::place::Home;
 use transcript::conversation::price::Prices;
 use transcript::format::secret::Redactor;
 
+use crate::earlier::Changes;
 use crate::guard::{Admission, Asked, Guard};
 use crate::library::{Library, key_of};
 use crate::page;
@@ -58,6 +59,8 @@ pub struct Serving {
     pub port: Option<u16>,
     /// The command that uses the same homes, for commands that pages show.
     pub again: String,
+    /// Knows what sessions were before they were changed.
+    pub changes: Box<dyn Changes>,
 }
 
 /// A server that is ready.
@@ -86,11 +89,11 @@ impl Server {
         };
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let host = match serving.listen {
-            Some(address) => SocketAddr::new(address, port).to_string(),
-            None => format!("{}:{port}", Guard::random_host()),
+        let guard = match serving.listen {
+            Some(address) if address.is_unspecified() => Guard::anywhere(&outward(address), port),
+            Some(address) => Guard::new(&at(address), port),
+            None => Guard::new(&Guard::random_host(), port),
         };
-        let guard = Guard::new(host);
         let first = serving.session.as_ref();
         let first = first.map_or(String::new(), |session| format!("s/{}", key_of(&session.path)));
         let library = Library::new(
@@ -99,13 +102,10 @@ impl Server {
             serving.catalog,
             serving.redactor,
             serving.prices,
+            serving.secrets,
+            serving.changes,
         );
-        let pages = Pages {
-            library: Arc::new(library),
-            root: guard.root(),
-            is_redacted: serving.secrets == Secrets::Redacted,
-            again: serving.again,
-        };
+        let pages = Pages { library: Arc::new(library), root: guard.root(), again: serving.again };
         let shared = Shared { guard, pages, first, limit: Semaphore::new(AT_ONCE) };
         Ok(Server { listener, shared: Arc::new(shared) })
     }
@@ -134,6 +134,27 @@ impl Server {
             axum::serve(listener, router).await
         })
     }
+}
+
+/// An address as a part of others.
+fn at(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+/// The address by which others reach this machine, most likely. Nothing is sent to find it out.
+fn outward(any: IpAddr) -> String {
+    let far: SocketAddr = match any {
+        IpAddr::V4(_) => (Ipv4Addr::new(192, 0, 2, 1), 9).into(),
+        IpAddr::V6(_) => (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 9).into(),
+    };
+    let found = UdpSocket::bind(SocketAddr::new(any, 0)).and_then(|socket| {
+        socket.connect(far)?;
+        socket.local_addr()
+    });
+    at(found.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |found| found.ip()))
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {

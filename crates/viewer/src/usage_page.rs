@@ -30,7 +30,7 @@ pub(crate) fn usage(library: &Library, root: &str, by: &str) -> String {
         .rows
         .iter()
         .map(|row| Point {
-            name: crate::escape::one_line(&row.key, 80),
+            name: crate::escape::one_line(&library.masked(&row.key), 80),
             value: row.sum.cost.map_or(0.0, Money::dollars),
             shown: cost(&row.sum).unwrap_or_else(|| "no price".to_owned()),
             link: None,
@@ -55,15 +55,15 @@ pub(crate) fn usage(library: &Library, root: &str, by: &str) -> String {
                 tbody {
                     @for row in found.rows.iter().rev().take(ROWS).filter(|_| by.is_time()) { (numbers(&row.key,
                         &row.sum)) }
-                    @for row in found.rows.iter().take(ROWS).filter(|_| !by.is_time()) { (numbers(&row.key,
-                        &row.sum)) }
+                    @for row in found.rows.iter().take(ROWS).filter(|_| !by.is_time()) {
+                        (numbers(&library.masked(&row.key), &row.sum)) }
                 }
                 tfoot { (numbers("total", &found.total)) }
             } }
             @if found.rows.len() > ROWS { p { "and " (found.rows.len() - ROWS) " more: quipu usage --by " (by.name())
                 } }
             @if !found.unpriced.is_empty() {
-                p { "Without a price: " @for (model, sum) in &found.unpriced { code { (T(model)) } " ("
+                p { "Without a price: " @for (model, sum) in &found.unpriced { code { (T(&library.masked(model))) } " ("
                     (sum.messages) " messages) " } }
             }
             p.facts { "Costs are estimates from a list of prices (" (*COLLECTED)

@@ -15,17 +15,21 @@ use transcript::conversation::Conversation;
 use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::id::AgentId;
 use transcript::conversation::place::{Session, Thing, agents, belongings};
+use transcript::format::file::read_at;
 use transcript::format::limit;
 use transcript::format::secret::Cover;
 
-use crate::job::{Agents, Job};
+use crate::error::Error;
+use crate::job::{Agents, Ids, Job};
 use crate::redact;
 use crate::store::Ready;
 
 /// The new ids, and the files that are copied.
 #[derive(Debug)]
 pub struct Copies {
-    pub(crate) ids: Renames,
+    ids: Renames,
+    /// Whether the session's own ids are new, or only those of what comes from another session.
+    kind: Ids,
     /// The new ids of what comes from another session.
     grafted: Option<Renames>,
     /// What is hidden in the copies.
@@ -47,7 +51,7 @@ struct Along {
 }
 
 /// The sub-agents of the other session whose calls a merge carries over.
-pub fn carried_agents(graft: &Graft) -> io::Result<Vec<CarriedAgent>> {
+pub fn carried_agents(graft: &Graft) -> Result<Vec<CarriedAgent>, Error> {
     let session = &graft.source.session;
     let files = agents(session);
     if graft.is_moved || files.is_empty() {
@@ -89,11 +93,17 @@ pub struct CarriedAgent {
 }
 
 impl Copies {
+    /// The new id of a record.
+    pub fn record(&self, old: &str) -> String {
+        self.ids.record(old)
+    }
+
     /// Finds the files to copy; none if the result is written alone.
-    pub(crate) fn new(job: &Job<'_>, ids: Renames) -> io::Result<Copies> {
+    pub(crate) fn new(job: &Job<'_>, ids: Renames) -> Result<Copies, Error> {
         let cover = job.plan.change().cover().cloned();
         let (along, skipped) = (Vec::new(), Vec::new());
-        let mut copies = Copies { ids, grafted: None, cover, along, left: Vec::new(), skipped };
+        let (kind, left) = (Ids::New, Vec::new());
+        let mut copies = Copies { ids, kind, grafted: None, cover, along, left, skipped };
         let is_alone = job.policy.place.is_alone();
         let mut left = Vec::new();
         let session = job.session;
@@ -160,16 +170,46 @@ impl Copies {
             copies.along.push(Along { thing: one.thing, from: one.path, to, is_grafted: false });
         }
         if let Some(graft) = job.plan.change().graft().filter(|graft| !graft.is_moved) {
-            copies.add_graft(job, graft, &mut left)?;
+            let ids = graft.ids(Some(&copies.ids));
+            copies.add_graft(job, graft, ids, &mut left)?;
         }
         copies.left = counted(left);
         Ok(copies)
     }
 
+    /// Finds what comes along from another session, if the session keeps its ids.
+    pub(crate) fn of_graft(job: &Job<'_>, graft: &Graft) -> Result<Copies, Error> {
+        let ids = graft.ids(None);
+        let (along, skipped) = (Vec::new(), Vec::new());
+        let mut copies = Copies {
+            ids: ids.clone(),
+            kind: Ids::Keep,
+            grafted: None,
+            cover: None,
+            along,
+            left: Vec::new(),
+            skipped,
+        };
+        let mut left = Vec::new();
+        copies.add_graft(job, graft, ids, &mut left)?;
+        copies.left = counted(left);
+        Ok(copies)
+    }
+
+    /// The new ids of the session and its records; `None` if it keeps them.
+    pub(crate) fn new_ids(&self) -> Option<&Renames> {
+        (self.kind == Ids::New).then_some(&self.ids)
+    }
+
     /// Finds what belongs to the calls that a merge carries over from another session.
-    fn add_graft(&mut self, job: &Job<'_>, graft: &Graft, left: &mut Vec<Thing>) -> io::Result<()> {
+    fn add_graft(
+        &mut self,
+        job: &Job<'_>,
+        graft: &Graft,
+        mut ids: Renames,
+        left: &mut Vec<Thing>,
+    ) -> Result<(), Error> {
         let from = &graft.source.session;
-        let mut ids = graft.ids(Some(&self.ids));
         let carried = carried_agents(graft)?;
         let roots = roots(from);
         let folder = job.session.path.with_file_name(self.ids.session());
@@ -204,8 +244,14 @@ impl Copies {
             } else {
                 job.session.path.with_file_name(name)
             };
-            if self.along.iter().any(|known| known.to == to) {
-                self.skipped.push((one.path, "the session has a file of that name"));
+            let known = self.along.iter().find(|known| known.to == to);
+            let taken =
+                known.map(|known| known.from.clone()).or_else(|| to.exists().then(|| to.clone()));
+            if let Some(taken) = taken {
+                // Two halves of one session have the same results.
+                if !is_same(&taken, &one.path).map_err(Error::unreadable(&one.path))? {
+                    self.skipped.push((one.path, "the session has another file of that name"));
+                }
                 continue;
             }
             if one.thing == Thing::Agent {
@@ -266,6 +312,24 @@ impl Copies {
     }
 }
 
+/// Whether two files have the same bytes.
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (files::open(one)?, files::open(other)?);
+    let length = one.metadata()?.len();
+    if other.metadata()?.len() != length {
+        return Ok(false);
+    }
+    let mut at = 0;
+    while at < length {
+        let size = (length - at).min(limit::READ_BLOCK as u64);
+        if read_at(&one, at, size)? != read_at(&other, at, size)? {
+            return Ok(false);
+        }
+        at += size;
+    }
+    Ok(true)
+}
+
 /// The folders that contain what belongs to a session. Each of them may be a link that the user
 /// made.
 pub(crate) fn roots(session: &Session) -> Vec<PathBuf> {
@@ -308,7 +372,7 @@ pub(crate) fn belongings_of(session: &Session) -> Vec<(Thing, usize)> {
 }
 
 /// The sub-agents whose calls are not kept.
-fn gone(job: &Job<'_>) -> io::Result<Vec<AgentId>> {
+fn gone(job: &Job<'_>) -> Result<Vec<AgentId>, Error> {
     if job.policy.agents == Agents::All || agents(job.session).is_empty() {
         return Ok(Vec::new());
     }

@@ -249,14 +249,16 @@ impl Temp {
 }
 
 impl Job<'_> {
-    /// The new ids of the result and what is copied with it; `None` if it keeps its ids.
+    /// The new ids of the result and what is copied with it; `None` if it keeps its ids and
+    /// nothing comes from another session.
     pub(crate) fn copies(&self) -> Result<Option<Copies>, Error> {
         if self.policy.ids == Ids::Keep {
-            return Ok(None);
+            let graft = self.plan.change().graft().filter(|graft| !graft.is_moved);
+            return graft.map(|graft| Copies::of_graft(self, graft)).transpose();
         }
         let mut ids = Renames::new(&self.session.id, &self.new_id);
         ids.learn(&self.plan.source().unwrap_or(&self.read.subject).conversation().table);
-        Copies::new(self, ids).map(Some).map_err(Error::unreadable(&self.session.path))
+        Copies::new(self, ids).map(Some)
     }
 
     /// The proof of what the job would do.

@@ -33,7 +33,7 @@ pub use unpack::{Became, Pack, Unpacked, UnpackedSession, Unpacking};
 
 use crate::all_files::{AllFiles, SessionFile};
 use crate::error::Error;
-use crate::redact::{self, Looked, look_through, name_without};
+use crate::redact::{self, Looked, Unreadable, look_through, name_without};
 use deflate::Pool;
 use zip::Writer;
 
@@ -180,7 +180,7 @@ struct Hiding {
 
 impl Hiding {
     fn of(session: &Session, redactor: &Arc<Redactor>) -> Result<Hiding, Error> {
-        let mut looked = look_through(session, redactor)?;
+        let mut looked = look_through(session, redactor, Unreadable::Refuse)?;
         let cover = Arc::new(Cover::new(redactor.clone(), mem::take(&mut looked.values)));
         Ok(Hiding { looked, cover })
     }

@@ -44,8 +44,20 @@ impl Looked {
     }
 }
 
+/// What happens if a file that belongs to a session cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    Refuse,
+    /// Its secrets are not known.
+    Skip,
+}
+
 /// Looks through a session and everything that belongs to it alone.
-pub fn look_through(session: &Session, redactor: &Redactor) -> Result<Looked, Error> {
+pub fn look_through(
+    session: &Session,
+    redactor: &Redactor,
+    unreadable: Unreadable,
+) -> Result<Looked, Error> {
     let mut looked = Looked::default();
     let roots = roots(session);
     for (number, one) in belongings(session).into_iter().enumerate() {
@@ -60,8 +72,11 @@ pub fn look_through(session: &Session, redactor: &Redactor) -> Result<Looked, Er
             let file = files::open(&one.path)?;
             Ok(survey(&file, form, redactor, None, &mut looked.values)?)
         };
-        let found = look().map_err(Error::unreadable(&one.path))?;
-        looked.files.push((one.thing, one.path, found));
+        match look().map_err(Error::unreadable(&one.path)) {
+            Ok(found) => looked.files.push((one.thing, one.path, found)),
+            Err(_) if number > 0 && unreadable == Unreadable::Skip => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(looked)
 }
@@ -420,7 +435,7 @@ impl Workshop {
                     let message = format!("`{}` would still have secrets", path.display());
                     return Err(io::Error::other(message));
                 }
-                was.push(mark);
+                was.push(Some(mark));
             }
             store::replace(&mut Real, &begun, deed, &ready, &was).map(drop)
         };

@@ -179,11 +179,12 @@ fn written(
     let old = files::open(&session.path).map_err(unreadable())?;
     let (mut file, paths) = if let (Mode::Write, Some(step)) = (what.mode, step) {
         let temp = &step.ready.temp;
-        make_folder(temp).map_err(Error::unwritable(temp))?;
-        let mut file = files::create_private(temp).map_err(Error::unwritable(temp))?;
-        let paths = map(&old, what.paths, &mut file).map_err(Error::unwritable(temp))?;
-        finish(&old, &file, temp).map_err(Error::unwritable(temp))?;
-        (files::open(temp).map_err(Error::unreadable(temp))?, paths)
+        let unwritable = || Error::unwritable(&to);
+        make_folder(temp).map_err(unwritable())?;
+        let mut file = files::create_private(temp).map_err(unwritable())?;
+        let paths = map(&old, what.paths, &mut file).map_err(unwritable())?;
+        finish(&old, &file, temp).map_err(unwritable())?;
+        (files::open(temp).map_err(Error::unreadable(&to))?, paths)
     } else {
         let mut file = tempfile::tempfile().map_err(Error::unwritable("a temporary file"))?;
         let paths = map(&old, what.paths, &mut file).map_err(unreadable())?;
@@ -210,9 +211,9 @@ fn map(old: &File, paths: &PathMap, out: &mut File) -> io::Result<MappedPaths> {
 /// Writes a file that goes along, under its temporary name.
 fn copied(one: &Step<'_>, paths: &PathMap) -> Result<(), Error> {
     let temp = &one.ready.temp;
+    let old = files::open(&one.file.path).map_err(Error::unreadable(&one.file.path))?;
     let copy = || {
         make_folder(temp)?;
-        let old = files::open(&one.file.path)?;
         let mut file = files::create_private(temp)?;
         match one.file.thing {
             Thing::Agent => drop(map(&old, paths, &mut file)?),

@@ -103,21 +103,27 @@ pub enum KeptBy {
 }
 
 /// Replaces files, whose states must be `was`, and gives the new ones the attributes of the old
-/// ones. The first is the session's own, and is replaced last: while it is the old one, the change
-/// has not happened, and the others are put back. Returns how the old ones are kept.
+/// ones. Files with no state are new, and none of them may exist. The first is the session's own,
+/// and is replaced last: while it is the old one, the change has not happened, and the others are
+/// put back. Returns how the old ones are kept.
 pub fn replace(
     disk: &mut dyn Disk,
     begun: &Begun,
     deed: Deed<'_>,
     ready: &[Ready],
-    was: &[Mark],
+    was: &[Option<Mark>],
 ) -> io::Result<KeptBy> {
     let mut items = Vec::new();
     let mut by = KeptBy::Link;
     for (number, (one, was)) in ready.iter().zip(was).enumerate() {
+        let Some(before) = *was else {
+            let after = Some(Mark::of(&one.temp)?);
+            items.push(Item { path: one.path.clone(), was: Was::Nothing, after });
+            continue;
+        };
         let attributes = Attributes::of(&files::open(&one.path)?)?;
         disk.dress(&one.temp, &attributes)?;
-        let kept = keep(disk, &one.path, (&begun.folder, number), *was);
+        let kept = keep(disk, &one.path, (&begun.folder, number), before);
         let copy = kept.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => changed(),
             _ => error,
@@ -126,19 +132,49 @@ pub fn replace(
             by = KeptBy::Copy;
         }
         let after = Some(Mark::of(&one.temp)?);
-        items.push(Item { path: one.path.clone(), was: Was::There { copy, before: *was }, after });
+        items.push(Item { path: one.path.clone(), was: Was::There { copy, before }, after });
     }
     begun.finish(disk, deed, &items)?;
+    if let Err(error) = swap(disk, ready, was) {
+        give_back(disk, begun, ready)?;
+        return Err(error);
+    }
+    Ok(by)
+}
+
+/// Puts files in their places, the first one last.
+fn swap(disk: &mut dyn Disk, ready: &[Ready], was: &[Option<Mark>]) -> io::Result<()> {
     // The last check: what another process wrote since then would be lost.
     for (one, was) in ready.iter().zip(was) {
-        if Mark::of(&one.path)? != *was {
+        if was.is_some_and(|was| Mark::of(&one.path).ok() != Some(was)) {
             return Err(changed());
         }
     }
-    for one in ready.iter().rev() {
-        disk.rename(&one.temp, &one.path)?;
+    for (one, was) in ready.iter().zip(was).rev() {
+        match was {
+            Some(_) => disk.rename(&one.temp, &one.path)?,
+            None => disk.place(&one.temp, &one.path)?,
+        }
     }
-    Ok(by)
+    Ok(())
+}
+
+/// Takes back what was done of a change that cannot be completed. Without its entry, it did not
+/// happen. The temporary names are those that the change began with, so nothing unknown is left.
+fn give_back(disk: &mut dyn Disk, begun: &Begun, ready: &[Ready]) -> io::Result<()> {
+    let Some(entry) = Entry::read(&begun.folder) else { return Ok(()) };
+    let (new, old): (Vec<&Item>, Vec<&Item>) =
+        entry.items.iter().partition(|item| item.was == Was::Nothing);
+    // What was there comes back first: whenever this is stopped, nothing is missing. A file that
+    // another program changed since belongs to that program.
+    for item in old.into_iter().rev().chain(new) {
+        if item.is_done(&entry.folder) && Mark::of(&item.path).ok() == item.after {
+            let known = ready.iter().find(|one| one.path == item.path);
+            let ready = known.cloned().unwrap_or_else(|| Ready::at(&item.path));
+            bring_back(disk, &entry, (item, &ready))?;
+        }
+    }
+    disk.remove(&begun.folder.join(entry::FILE))
 }
 
 fn changed() -> io::Error {
@@ -168,13 +204,13 @@ fn keep(
     Ok(Kept { name, sha256: Some(sha256), how })
 }
 
-/// Puts files back that were replaced, if the session's own was not: it is the first, and replaced
-/// last.
+/// Puts files back that were replaced, and removes new ones, if the session's own was not replaced:
+/// it is the first, and replaced last.
 fn put_back(disk: &mut dyn Disk, entry: &Entry) -> io::Result<()> {
     for item in entry.items.iter().skip(1).filter(|item| item.is_done(&entry.folder)) {
         // A file that another program changed since belongs to that program.
         if Mark::of(&item.path).ok() == item.after {
-            bring_back(disk, entry, item)?;
+            bring_back(disk, entry, (item, &Ready::at(&item.path)))?;
         }
     }
     Ok(())
@@ -215,7 +251,7 @@ impl From<&SessionFile> for Leaving {
 /// keeps. The first of the new files is placed last; without any, the first of the others is
 /// removed first. That is the step that counts: a run that is stopped before it did nothing, and
 /// one that is stopped after it is completed by the next run. A file that is in both lists is
-/// replaced. Returns how the old files are kept.
+/// replaced. If a step fails, what was done is taken back. Returns how the old files are kept.
 pub fn exchange(
     disk: &mut dyn Disk,
     begun: &Begun,
@@ -239,13 +275,27 @@ pub fn exchange(
         items.push(Item { path: one.path.clone(), was, after });
     }
     begun.finish(disk, deed, &items)?;
+    if let Err(error) = carry(disk, begun, ready, leaving) {
+        give_back(disk, begun, ready)?;
+        return Err(error);
+    }
+    Ok(by)
+}
+
+/// Puts new files in their places, and removes others.
+fn carry(
+    disk: &mut dyn Disk,
+    begun: &Begun,
+    ready: &[Ready],
+    leaving: &[Leaving],
+) -> io::Result<()> {
     // The last check, as above.
     for one in leaving {
-        if Mark::of(&one.path)? != one.was {
-            disk.remove(&begun.folder.join(entry::FILE))?;
+        if Mark::of(&one.path).ok() != Some(one.was) {
             return Err(changed());
         }
     }
+    let new = |path: &Path| ready.iter().find(|one| one.path == path);
     let is_replaced = |path: &Path| leaving.iter().any(|old| old.path == path);
     let added: Vec<Ready> = ready.iter().filter(|one| !is_replaced(&one.path)).cloned().collect();
     place(disk, begun, &added)?;
@@ -258,7 +308,7 @@ pub fn exchange(
         disk.remove(&one.path)?;
         disk.remove_empty(&one.path, &one.inside.join("x"));
     }
-    Ok(by)
+    Ok(())
 }
 
 /// Puts new files in their places, the first one last: all or none.
@@ -329,10 +379,14 @@ pub fn undo(
     Ok(done)
 }
 
-/// Restores a file that a change has removed or replaced, when the change did not happen after all.
-fn bring_back(disk: &mut dyn Disk, entry: &Entry, item: &Item) -> io::Result<()> {
-    let ready = Ready::at(&item.path);
-    let restored = restore(disk, entry, (item, &ready), item.after);
+/// Restores a file that a change has removed or replaced, or removes a new one, when the change
+/// did not happen after all.
+fn bring_back(
+    disk: &mut dyn Disk,
+    entry: &Entry,
+    (item, ready): (&Item, &Ready),
+) -> io::Result<()> {
+    let restored = restore(disk, entry, (item, ready), item.after);
     restored.map(drop).map_err(|error| match error {
         UndoError::Io(_, error) => error,
         UndoError::Changed(_) => changed(),

@@ -9,10 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use files::Attributes;
-use transcript::client::change::{Proof, Subject};
+use tempfile::TempPath;
+use transcript::client::change::{Proof, Renames, Subject};
 use transcript::client::check::Verdict;
 use transcript::client::history::Rules;
 use transcript::conversation::id::SessionId;
@@ -24,7 +25,7 @@ use crate::error::Error;
 use crate::job::{Force, Job, Made, Mode, Place, Temp, Verb};
 use crate::output::Output;
 use crate::redact::Others;
-use crate::store::{self, Begun, Deed, KeptBy, Leftovers, Ready, Real};
+use crate::store::{self, Begun, Deed, KeptBy, Leftovers, Mark, Ready, Real};
 use crate::title::title;
 use crate::{Workshop, live};
 
@@ -35,7 +36,7 @@ pub struct Outcome {
     pub done: Done,
     /// The id by which the result can be resumed, if it can be.
     pub session: Option<SessionId>,
-    /// The new ids, and what is copied; `None` if the result keeps its ids.
+    /// The new ids, and what is copied.
     pub copies: Option<Copies>,
     /// What belongs to the session and is not copied, and how many of each.
     pub left: Vec<(transcript::conversation::place::Thing, usize)>,
@@ -72,6 +73,53 @@ impl Workshop {
         rules: Rules,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Outcome, Error> {
+        let prepared = self.prepare(job)?;
+        let deed = prepared.deed(job, self.now);
+        let begun = match &prepared.output {
+            Output::Session(path) => Some(self.begin(path, deed, &prepared.ready)?),
+            _ => None,
+        };
+        let done = prepared.carry_out(job, rules, (begun.as_ref(), deed), notify);
+        let (proof, done) = settled(begun, done)?;
+        Ok(prepared.outcome(job, proof, done))
+    }
+
+    /// Carries out two jobs that make two sessions of one: both or neither, in one change of the
+    /// journal. The first may be in place; the second makes a new session.
+    pub fn carry_out_both(
+        &mut self,
+        [first, second]: [&mut Job<'_>; 2],
+        rules: Rules,
+        notify: &mut dyn FnMut(Notice),
+    ) -> Result<[Outcome; 2], Error> {
+        // Both places are looked at before anything is written.
+        let outputs = [Output::of(first)?, Output::of(second)?];
+        if !outputs.iter().all(|output| matches!(output, Output::Session(_))) {
+            let outcome = self.carry_out(first, rules, notify)?;
+            return Ok([outcome, self.carry_out(second, rules, notify)?]);
+        }
+        let (one, other) = (self.prepare(first)?, self.prepare(second)?);
+        let ready = [&one.ready[..], &other.ready[..]].concat();
+        let [deed, second_deed] = [one.deed(first, self.now), other.deed(second, self.now)];
+        let deed = Deed { made: deed.made.or(second_deed.made), ..deed };
+        let begun = self.begin(&first.session.path, deed, &ready)?;
+        let mut work = || -> Result<_, Error> {
+            announce(first, &begun, notify)?;
+            let staged = [one.stage(first, rules)?, other.stage(second, rules)?];
+            let was: Vec<_> = staged.iter().flat_map(|staged| staged.was.clone()).collect();
+            put(first, (&begun, deed), &ready, &was, notify)?;
+            Ok(staged.map(|staged| (staged.proof, staged.temp.map(TempPath::keep))))
+        };
+        let done = work();
+        let entry = Some(begun.name.clone());
+        let [(proof, _), (second_proof, _)] = settled(Some(begun), done)?;
+        let [done, second_done] =
+            [&one, &other].map(|prepared| prepared.output.written(entry.clone()));
+        Ok([one.outcome(first, proof, done), other.outcome(second, second_proof, second_done)])
+    }
+
+    /// Finds out where the result of a job goes, and which files are written along with it.
+    fn prepare(&mut self, job: &mut Job<'_>) -> Result<Prepared, Error> {
         let policy = job.policy.clone();
         let output = Output::of(job)?;
         if policy.place == Place::InPlace && policy.mode == Mode::Write {
@@ -81,7 +129,8 @@ impl Workshop {
             }
         }
         let copies = job.copies()?;
-        if let Some(copies) = copies.as_ref().filter(|_| !policy.place.is_alone()) {
+        let new_ids = copies.as_ref().and_then(Copies::new_ids);
+        if let Some(ids) = new_ids.filter(|_| !policy.place.is_alone()) {
             let mut found = preview(&job.session.path)?;
             if let Some(cover) = job.plan.change().cover() {
                 // A prompt is cut off there, and a part of a secret is not recognized.
@@ -89,115 +138,171 @@ impl Workshop {
                 found.title = found.title.map(|title| cover.text(&title).unwrap_or(title));
             }
             let title = title(policy.verb, job.session, found);
-            job.plan.change_mut().title(&title, copies.ids.session());
+            job.plan.change_mut().title(&title, ids.session());
         }
         let mut ready: Vec<Ready> = output.file().map(Ready::at).into_iter().collect();
-        let made = copies
-            .as_ref()
-            .filter(|_| matches!(output, Output::Session(_)) && policy.place == Place::Beside);
-        ready.extend(made.into_iter().flat_map(Copies::ready));
-        let others = match (&output, &policy.place) {
-            (Output::Session(_), Place::InPlace) => Others::of(job)?,
-            _ => Others::default(),
+        let is_session = matches!(output, Output::Session(_));
+        ready.extend(copies.iter().filter(|_| is_session).flat_map(Copies::ready));
+        let others = if is_session && policy.place == Place::InPlace {
+            Others::of(job)?
+        } else {
+            Others::default()
         };
         ready.extend(others.ready());
-        let deed = Deed {
-            what: policy.verb.name(),
-            session: &job.session.id,
-            made: made.map(|copies| copies.ids.session()),
-            now: self.now,
-        };
-        let begun = match &output {
-            Output::Session(path) => {
-                let begun = self.journal()?.begin(&mut Real, deed, &ready);
-                Some(begun.map_err(Error::unwritable(path))?)
-            }
-            _ => None,
-        };
-        let work = Work {
-            output: &output,
-            ready: &ready,
-            copies: copies.as_ref(),
-            others: &others,
-            deed,
-            begun: begun.as_ref(),
-        };
-        let outcome = work.carry_out(job, rules, notify);
-        if let Some(begun) = begun {
-            let folder = begun.folder.clone();
-            let settled = begun.settle(&mut Real);
-            if outcome.is_ok() {
-                settled.map_err(|source| Error::Unwritable { path: folder, source })?;
-            }
-        }
-        let (proof, done) = outcome?;
-        let left = match &copies {
-            Some(copies) => copies.left.clone(),
-            None if policy.place.is_alone() => copies::belongings_of(job.session),
-            None => Vec::new(),
-        };
-        let session = match (&done, &policy.place) {
-            (Done::Written { .. }, Place::Beside) => {
-                copies.as_ref().map(|copies| copies.ids.session().into())
-            }
-            (Done::Written { .. }, Place::InPlace) => Some(job.session.id.clone()),
-            _ => None,
-        };
-        Ok(Outcome { proof, done, session, copies, left })
+        Ok(Prepared { output, copies, others, ready })
+    }
+
+    fn begin(&self, path: &Path, deed: Deed<'_>, ready: &[Ready]) -> Result<Begun, Error> {
+        self.journal()?.begin(&mut Real, deed, ready).map_err(Error::unwritable(path))
     }
 }
 
-/// A job with everything that it needs.
-struct Work<'a> {
-    output: &'a Output,
-    /// The result, and the files that are copied with it.
-    ready: &'a [Ready],
-    copies: Option<&'a Copies>,
-    /// The other files of the session that are replaced with it.
-    others: &'a Others,
-    deed: Deed<'a>,
-    /// The change in the journal.
-    begun: Option<&'a Begun>,
+/// Ends the work on a change. If it failed, that matters more than what it left behind.
+fn settled<T>(begun: Option<Begun>, done: Result<T, Error>) -> Result<T, Error> {
+    if let Some(begun) = begun {
+        let folder = begun.folder.clone();
+        let settled = begun.settle(&mut Real);
+        if done.is_ok() {
+            settled.map_err(|source| Error::Unwritable { path: folder, source })?;
+        }
+    }
+    done
 }
 
-impl Work<'_> {
+/// Says what beginning a change has removed, and refuses a protected file.
+fn announce(job: &Job<'_>, begun: &Begun, notify: &mut dyn FnMut(Notice)) -> Result<(), Error> {
+    if begun.pruned.count > 0 {
+        notify(Notice::Pruned(begun.pruned));
+    }
+    // Checked only now: a run that was killed may have left the file with a second name.
+    if job.policy.place == Place::InPlace && job.policy.force != Force::Always {
+        live::refuse_if_protected(&job.session.path)?;
+    }
+    Ok(())
+}
+
+/// Puts complete files in their places. `was` are the states of those that are replaced.
+fn put(
+    job: &Job<'_>,
+    (begun, deed): (&Begun, Deed<'_>),
+    ready: &[Ready],
+    was: &[Option<Mark>],
+    notify: &mut dyn FnMut(Notice),
+) -> Result<(), Error> {
+    let Some(first) = ready.first() else { return Ok(()) };
+    let failed = || Error::unwritable(&first.path);
+    if job.policy.place != Place::InPlace {
+        return store::create(&mut Real, begun, deed, ready).map_err(failed());
+    }
+    let by = store::replace(&mut Real, begun, deed, ready, was).map_err(failed())?;
+    if by == KeptBy::Copy {
+        notify(Notice::KeptCopy);
+    }
+    let cover = job.plan.change().cover().map(|cover| &**cover);
+    let late = take_late_lines(&job.read.subject, &first.path, cover).map_err(failed())?;
+    if late > 0 {
+        begun.amend(&mut Real, deed, late).map_err(failed())?;
+    }
+    Ok(())
+}
+
+/// What a job needs.
+struct Prepared {
+    output: Output,
+    /// The new ids, and the files that are copied.
+    copies: Option<Copies>,
+    /// The other files of the session that are replaced with it.
+    others: Others,
+    /// The result, then the copies, then the others.
+    ready: Vec<Ready>,
+}
+
+/// A result that is complete under its temporary name, with everything that goes with it.
+struct Staged {
+    proof: Proof,
+    /// Removed, unless it was put in its place.
+    temp: Option<TempPath>,
+    /// The states of the files that are replaced; `None` for new ones.
+    was: Vec<Option<Mark>>,
+}
+
+impl Prepared {
+    fn deed<'a>(&'a self, job: &'a Job<'_>, now: SystemTime) -> Deed<'a> {
+        let is_made =
+            matches!(self.output, Output::Session(_)) && job.policy.place == Place::Beside;
+        let new_ids = self.copies.as_ref().and_then(Copies::new_ids);
+        Deed {
+            what: job.policy.verb.name(),
+            session: &job.session.id,
+            made: new_ids.filter(|_| is_made).map(Renames::session),
+            now,
+        }
+    }
+
     fn carry_out(
         &self,
         job: &Job<'_>,
         rules: Rules,
+        (begun, deed): (Option<&Begun>, Deed<'_>),
         notify: &mut dyn FnMut(Notice),
     ) -> Result<(Proof, Done), Error> {
-        let policy = &job.policy;
-        if let Some(begun) = self.begun {
-            if begun.pruned.count > 0 {
-                notify(Notice::Pruned(begun.pruned));
-            }
-            // Checked only now: a run that was killed may have left the file with a second name.
-            if policy.place == Place::InPlace && policy.force != Force::Always {
-                live::refuse_if_protected(&job.session.path)?;
-            }
+        if let Some(begun) = begun {
+            announce(job, begun, notify)?;
         }
-        let Made { proof, file } =
-            job.make(self.ready.first(), self.copies.map(|copies| &copies.ids), rules)?;
-        // What a compaction had put out of sight comes back with what was wrong with it.
-        let is_expected = policy.verb == Verb::Uncompress && proof.after.verdict == Verdict::Loss;
-        if proof.is_worse() && !is_expected {
-            let (before, after) = (proof.before.verdict, proof.after.verdict);
-            return Err(Error::Worse { before, after });
-        }
+        let Made { proof, file } = self.make(job, rules)?;
         let is_same = proof.written.dropped == 0 && proof.written.altered == 0;
-        let is_optional = match policy.verb {
+        let is_optional = match job.policy.verb {
             Verb::Strip => true,
             Verb::Redact => {
                 job.plan.change().cover().is_some_and(|cover| cover.values().is_empty())
             }
             _ => false,
         };
-        if is_optional && is_same && !policy.place.is_alone() {
+        if is_optional && is_same && !job.policy.place.is_alone() {
             return Ok((proof, Done::Unchanged));
         }
-        let done = self.finish(job, file, notify)?;
+        let done = self.finish(job, file, (begun, deed), notify)?;
         Ok((proof, done))
+    }
+
+    /// Writes the result, and refuses one that resumes less well.
+    fn make(&self, job: &Job<'_>, rules: Rules) -> Result<Made, Error> {
+        let new_ids = self.copies.as_ref().and_then(Copies::new_ids);
+        let made = job.make(self.ready.first(), new_ids, rules)?;
+        // What a compaction had put out of sight comes back with what was wrong with it.
+        let is_expected =
+            job.policy.verb == Verb::Uncompress && made.proof.after.verdict == Verdict::Loss;
+        if made.proof.is_worse() && !is_expected {
+            let (before, after) = (made.proof.before.verdict, made.proof.after.verdict);
+            return Err(Error::Worse { before, after });
+        }
+        Ok(made)
+    }
+
+    fn stage(&self, job: &Job<'_>, rules: Rules) -> Result<Staged, Error> {
+        let Made { proof, file } = self.make(job, rules)?;
+        let Temp::Named(named) = file else {
+            return Ok(Staged { proof, temp: None, was: Vec::new() });
+        };
+        let was = self.complete(job, named.as_file())?;
+        Ok(Staged { proof, temp: Some(named.into_temp_path()), was })
+    }
+
+    /// Completes a result, and writes what goes with it, all under temporary names. Returns the
+    /// states of the files that are replaced.
+    fn complete(&self, job: &Job<'_>, file: &File) -> Result<Vec<Option<Mark>>, Error> {
+        let path = self.output.path().unwrap_or(Path::new(""));
+        dress(job, file).map_err(Error::unwritable(path))?;
+        let mut was = vec![(job.policy.place == Place::InPlace).then_some(job.read.was)];
+        let mut ready = &self.ready[1..];
+        if let Some(copies) = &self.copies {
+            copies.write(ready).map_err(Error::unwritable(path))?;
+            let count = copies.ready().count();
+            was.resize(1 + count, None);
+            ready = &ready[count..];
+        }
+        was.extend(self.others.write(ready)?.into_iter().map(Some));
+        Ok(was)
     }
 
     /// Puts the result in its place.
@@ -205,13 +310,10 @@ impl Work<'_> {
         &self,
         job: &Job<'_>,
         file: Temp,
+        (begun, deed): (Option<&Begun>, Deed<'_>),
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Done, Error> {
-        let written = |entry| match self.output.path() {
-            Some(path) => Done::Written { path: path.to_owned(), entry },
-            None => Done::Shown,
-        };
-        let named = match (self.output, file) {
+        let named = match (&self.output, file) {
             (_, Temp::Named(named)) => named,
             (Output::Returned, Temp::Hidden(mut file)) => {
                 file.rewind().map_err(Error::unwritable("a temporary file"))?;
@@ -222,47 +324,57 @@ impl Work<'_> {
                     io::copy(&mut BufReader::new(file), &mut files::open_special(path)?)
                 });
                 copied.map_err(Error::unwritable(path))?;
-                return Ok(written(None));
+                return Ok(self.output.written(None));
             }
-            (_, Temp::Hidden(_)) => return Ok(written(None)),
+            (_, Temp::Hidden(_)) => return Ok(self.output.written(None)),
         };
-        let Some(first) = self.ready.first() else { return Ok(written(None)) };
-        let failed = || Error::unwritable(&first.path);
-        let attributes = files::open(&job.session.path).and_then(|file| Attributes::of(&file));
-        attributes.and_then(|kept| kept.give(named.as_file())).map_err(failed())?;
-        named.as_file().sync_all().map_err(failed())?;
-        let Some(begun) = self.begun else {
+        let Some(first) = self.ready.first() else { return Ok(self.output.written(None)) };
+        let Some(begun) = begun else {
+            dress(job, named.as_file()).map_err(Error::unwritable(&first.path))?;
             let kept = match job.policy.force {
                 Force::Never => named.persist_noclobber(&first.path),
                 Force::InUse | Force::Always => named.persist(&first.path),
             };
-            kept.map_err(|error| failed()(error.error))?;
+            kept.map_err(|error| Error::unwritable(&first.path)(error.error))?;
             // Leftovers of other runs are not a reason to fail.
-            let _ = store::sweep_beside(&mut Real, &first.path, self.deed.now);
-            return Ok(written(None));
+            let _ = store::sweep_beside(&mut Real, &first.path, deed.now);
+            return Ok(self.output.written(None));
         };
+        let was = self.complete(job, named.as_file())?;
         let temp = named.into_temp_path();
-        if job.policy.place == Place::InPlace {
-            let mut was = vec![job.read.was];
-            was.extend(self.others.write(&self.ready[1..])?);
-            let by = store::replace(&mut Real, begun, self.deed, self.ready, &was);
-            if by.map_err(failed())? == KeptBy::Copy {
-                notify(Notice::KeptCopy);
-            }
-            let cover = job.plan.change().cover().map(|cover| &**cover);
-            let late = take_late_lines(&job.read.subject, &first.path, cover);
-            let late = late.map_err(failed())?;
-            if late > 0 {
-                begun.amend(&mut Real, self.deed, late).map_err(failed())?;
-            }
-        } else {
-            let along = self.copies.map_or(Ok(()), |copies| copies.write(&self.ready[1..]));
-            let made = along.and_then(|()| store::create(&mut Real, begun, self.deed, self.ready));
-            made.map_err(failed())?;
-        }
+        put(job, (begun, deed), &self.ready, &was, notify)?;
         // It is in its place: there is nothing left to clean up.
         let _ = temp.keep();
-        Ok(written(Some(begun.name.clone())))
+        Ok(self.output.written(Some(begun.name.clone())))
+    }
+
+    fn outcome(self, job: &Job<'_>, proof: Proof, done: Done) -> Outcome {
+        let new_ids = self.copies.as_ref().and_then(Copies::new_ids);
+        let is_all_left = new_ids.is_none() && job.policy.place.is_alone();
+        let mut left = if is_all_left { copies::belongings_of(job.session) } else { Vec::new() };
+        left.extend(self.copies.iter().flat_map(|copies| copies.left.clone()));
+        let session = match (&done, &job.policy.place) {
+            (Done::Written { .. }, Place::Beside) => new_ids.map(|ids| ids.session().into()),
+            (Done::Written { .. }, Place::InPlace) => Some(job.session.id.clone()),
+            _ => None,
+        };
+        Outcome { proof, done, session, copies: self.copies, left }
+    }
+}
+
+/// Gives a result what the session's file has beside its bytes.
+fn dress(job: &Job<'_>, file: &File) -> io::Result<()> {
+    Attributes::of(&files::open(&job.session.path)?)?.give(file)?;
+    file.sync_all()
+}
+
+impl Output {
+    /// What became of a result that was put there.
+    fn written(&self, entry: Option<String>) -> Done {
+        match self.path() {
+            Some(path) => Done::Written { path: path.to_owned(), entry },
+            None => Done::Shown,
+        }
     }
 }
 

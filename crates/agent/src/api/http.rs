@@ -31,6 +31,8 @@ pub struct Settings {
     pub token: Option<String>,
     /// Additional headers: `ANTHROPIC_CUSTOM_HEADERS`, one per line.
     pub headers: String,
+    /// Features that requests ask for (`anthropic-beta`), beside those of `headers`.
+    pub betas: Vec<String>,
     /// How long a stream may be silent.
     pub idle: Duration,
     /// Proxies, by the variables that named them, if the environment no longer contains these.
@@ -43,6 +45,9 @@ pub struct Settings {
 
 /// How many bytes of an error response are read.
 const LONGEST_ERROR: usize = 1 << 16;
+
+/// The header with the names of features.
+const BETA: &str = "anthropic-beta";
 
 /// No answer takes longer than this: the longest ones have some hundred thousand tokens.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -113,6 +118,14 @@ impl Http {
                 return Err(ApiError::new(Why::Setup, message));
             };
             headers.insert(name, value);
+        }
+        let given = headers.get(BETA).and_then(|value| value.to_str().ok());
+        let betas: Vec<&str> =
+            given.into_iter().chain(self.settings.betas.iter().map(String::as_str)).collect();
+        if !betas.is_empty() {
+            let message = "the name of a beta has characters that no header may have";
+            let value = HeaderValue::from_str(&betas.join(","));
+            headers.insert(BETA, value.map_err(|_| ApiError::new(Why::Setup, message))?);
         }
         Ok(headers)
     }

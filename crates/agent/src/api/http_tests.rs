@@ -37,6 +37,7 @@ fn asked(first: &str, again: &str, pause: Duration, patience: Patience) -> (ApiE
         key: Some("sk-test".to_owned()),
         token: None,
         headers: String::new(),
+        betas: Vec::new(),
         idle: patience.idle,
         proxies: Vec::new(),
         certificates: None,

@@ -29,6 +29,8 @@ pub struct Request<'a> {
     pub max_tokens: u64,
     /// How many of these may be thinking; None for no thinking.
     pub thinking: Option<u64>,
+    /// How much the model is to think and write; None for what the API does by itself.
+    pub effort: Option<&'a str>,
     /// The system prompt, block by block.
     pub system: &'a [String],
     /// The tools, each as JSON.
@@ -58,6 +60,9 @@ impl Request<'_> {
         );
         if let Some(budget) = self.thinking {
             let _ = write!(out, r#","thinking":{{"type":"enabled","budget_tokens":{budget}}}"#);
+        }
+        if let Some(effort) = self.effort {
+            let _ = write!(out, r#","output_config":{{"effort":{}}}"#, quote(effort));
         }
         let last = self.system.len().checked_sub(1);
         let system = self.system.iter().enumerate().map(|(at, text)| {

@@ -9,6 +9,7 @@ fn marks_stand_at_the_end_of_the_last_two_messages() {
         model: "m",
         max_tokens: 9,
         thinking: None,
+        effort: None,
         system: &["one".to_owned(), "two".to_owned()],
         tools: &[r#"{"name":"Read"}"#.to_owned()],
         reminder: None,

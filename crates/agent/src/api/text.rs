@@ -26,6 +26,7 @@ pub fn ask(
         model,
         max_tokens,
         thinking: None,
+        effort: None,
         system: &system,
         tools: &[],
         reminder: None,

@@ -4,20 +4,25 @@
 //! if the model cannot write a summary, one is made from the records, and the user learns it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::PoisonError;
 use std::thread;
 
-use serde_json::json;
+use rules::Decision;
+use serde_json::{Map, json};
+use transcript::client::compaction::Receipt;
 
 use super::hooked::Then;
 use super::{Agent, Driver, Note, Report};
-use crate::api::request::Request;
+use crate::api::request::{Message, Request, text_block};
 use crate::api::{ApiError, text};
-use crate::compact;
+use crate::compact::{self, Again};
 use crate::event::{AgentId, Compacted, Event, Trigger};
 use crate::hook::Verdict;
 use crate::host::Host;
 use crate::model::Usage;
+use crate::permit::Permit;
+use crate::tool::{self, Call, Cancel, Content, Site};
 use crate::turn::{Input, Outcome};
 
 /// How often a summary is asked for.
@@ -38,6 +43,9 @@ pub type Summarised = (Result<String, ApiError>, BTreeMap<String, Usage>);
 impl Driver {
     /// Makes the next request, after a summary if the conversation is nearly too long.
     pub(super) fn compact_or_ask(&mut self, agent: &mut Agent, host: &mut dyn Host) {
+        if self.is_over_budget(agent) {
+            return self.pending.push_back((agent.id.clone(), Input::OverBudget));
+        }
         let used = agent.count.context(&agent.asking.model);
         let most = used.window.map(|window| compact::threshold(window, self.about.compact_percent));
         let is_full = most.is_some_and(|most| used.used > most);
@@ -98,6 +106,7 @@ impl Driver {
             model: &asking.model,
             max_tokens: asking.max_tokens,
             thinking: asking.thinking,
+            effort: asking.effort.as_deref(),
             system: &asking.system,
             tools: &asking.tools,
             reminder: Some(&asking.reminder),
@@ -140,6 +149,20 @@ impl Driver {
         self.agents.insert(id.clone(), agent);
     }
 
+    /// What is there again after a summary.
+    fn again(&self, agent: &Agent, before: &[Message]) -> Again {
+        let todos = agent.site.todos.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let names = compact::files(before).into_iter();
+        let files = names.filter_map(|name| {
+            let text = contents(&name, &self.permit, &agent.site)?;
+            Some((name, text))
+        });
+        let agents = self.nested.iter().filter(|(_, nested)| nested.is_background);
+        let agents = agents.map(|(id, nested)| (id.to_string(), nested.description.clone()));
+        let tasks = agent.site.shells.running().into_iter().chain(agents).collect();
+        Again { todos, files: files.take(compact::FILES).collect(), tasks }
+    }
+
     fn apply(
         &mut self,
         agent: &mut Agent,
@@ -165,12 +188,14 @@ impl Driver {
             }
         };
         let before = agent.turn.messages().to_vec();
-        let todos = agent.site.todos.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let text = compact::text(&summary, &before, &todos, file.as_deref());
+        let again = self.again(agent, &before);
+        let text = compact::text(&summary, &before, &again, file.as_deref());
         let text = agent.site.secrets.redacted(&text, crate::secret::Extent::Whole).into_owned();
-        let used = agent.count.context(&agent.asking.model).used;
-        let texts = match agent.recorder.compacted(order.trigger, used, &text, &order.instructions)
-        {
+        let context = agent.count.context(&agent.asking.model);
+        let used = context.used;
+        let tail = agent.recorder.tail(compact::tail_bytes(context.window));
+        let words = (text.as_str(), order.instructions.as_str());
+        let texts = match agent.recorder.compacted(order.trigger, used, words, &tail) {
             Ok(texts) => texts,
             Err(error) => {
                 let input = Input::Unwritable(error.to_string());
@@ -181,12 +206,16 @@ impl Driver {
                 return;
             }
         };
-        agent.turn.begin_again(&texts);
+        let by_user = |text: &String| ("user", vec![text_block(text)]);
+        let tail = tail.into_iter().filter_map(|record| record.message);
+        let messages = [by_user(&text)].into_iter().chain(tail).chain(texts.iter().map(by_user));
+        agent.turn.begin_again(&messages.collect::<Vec<_>>());
         agent.count.last = Usage::default();
-        let after = u64::try_from(text.len() / 4).unwrap_or_default();
-        let lost = compact::lost(&before, agent.turn.messages());
-        let words: Vec<String> =
-            lost.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let blocks = agent.turn.messages().iter().flat_map(|message| &message.blocks);
+        let after = blocks.map(String::len).sum::<usize>() / 4;
+        let after = u64::try_from(after).unwrap_or_default();
+        let receipt = compact::receipt(file.as_deref(), &before, agent.turn.messages());
+        let words = in_words(&receipt);
         host.event(
             &agent.id,
             &Event::Compacted(Compacted {
@@ -194,7 +223,7 @@ impl Driver {
                 before: used,
                 after,
                 summary: summary.clone(),
-                lost,
+                receipt,
             }),
         );
         let trigger = order.trigger.name();
@@ -205,12 +234,46 @@ impl Driver {
         match order.trigger {
             Trigger::Auto => self.ask(agent),
             Trigger::Manual => {
-                agent.count.text = format!(
-                    "Compacted. Not sent any more: {}.",
-                    if words.is_empty() { "nothing".into() } else { words.join(", ") }
-                );
+                agent.count.text = format!("Compacted. {words}");
                 self.outcome = Some(Outcome::Answered(None));
             }
         }
     }
+}
+
+/// The contents of a file that may be read without a question, and is short enough.
+fn contents(path: &str, permit: &Permit, site: &Site) -> Option<String> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    if found.len() > compact::FILE {
+        return None;
+    }
+    let mut input = Map::new();
+    input.insert("file_path".to_owned(), path.into());
+    let id = format!("again-{}", site.nature.id());
+    let call = Call { id, name: "Read".to_owned(), input, cancel: Cancel::default() };
+    if permit.judge(&call, site).decision != Decision::Allow {
+        return None;
+    }
+    let answer = tool::run(&call, site);
+    match answer.content {
+        Content::Text(text) if answer.is_error != Some(true) => Some(text),
+        _ => None,
+    }
+}
+
+/// A receipt in two sentences.
+fn in_words(receipt: &Receipt) -> String {
+    let counts: Vec<String> =
+        receipt.by_kind().iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let lost = if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") };
+    let lists = receipt.missed.lists();
+    let lists = lists.iter().filter(|(_, list)| !list.is_empty());
+    let lists: Vec<String> = lists.map(|(name, list)| format!("{} {name}", list.len())).collect();
+    let mut text = format!("Not sent any more: {lost}.");
+    if !lists.is_empty() {
+        text.push_str(" Not mentioned any more: ");
+        text.push_str(&lists.join(", "));
+        text.push('.');
+    }
+    text
 }

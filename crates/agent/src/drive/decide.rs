@@ -13,13 +13,14 @@ use serde_json::{Map, Value, json};
 use super::hooked::Then;
 use super::worker::Carried;
 use super::{Agent, Driver, Note, Report};
+use crate::context;
 use crate::control::{self, Reply, Update};
 use crate::event::{AgentId, Event};
 use crate::guard;
 use crate::hook::{Permission, Verdict};
 use crate::host::{Asked, AskedWhat, Host};
 use crate::permission_file::{Change, FOLDERS, list_of};
-use crate::permit::{Mode, Permit, suggestion};
+use crate::permit::{Mode, Permit, real, suggestion};
 use crate::tool::{self, Answer, Call, Cancel, Trouble};
 use crate::turn::{Input, Ruling, Wanted};
 
@@ -54,6 +55,11 @@ impl Questions {
 pub(super) fn call(wanted: &Wanted) -> Call {
     let input: Map<String, Value> = serde_json::from_str(&wanted.input).unwrap_or_default();
     Call { id: wanted.id.clone(), name: wanted.name.clone(), input, cancel: Cancel::default() }
+}
+
+/// What a person is asked about a call.
+fn question(agent: &Agent, call: &Call) -> AskedWhat {
+    agent.site.tools.find(&call.name).map(|tool| tool.question()).unwrap_or_default()
 }
 
 impl Agent {
@@ -99,7 +105,7 @@ impl Driver {
         let call = call(wanted);
         agent.calls.insert(id.clone(), (wanted.clone(), call.cancel.clone()));
         // An invalid call needs no permission.
-        if let Err(trouble) = self.valid(agent, &call) {
+        if let Err(trouble) = self.valid(agent, &call).and_then(|()| self.timely(agent, &call)) {
             return decided(Ruling::Deny(agent.cleaned(trouble)));
         }
         let more = json!({
@@ -141,9 +147,6 @@ impl Driver {
         }
         let call = call(&wanted);
         let mut judgement = self.judgement(agent, &call);
-        if let Some(images) = &agent.site.images {
-            judgement = images.judged(&call, judgement);
-        }
         match &verdict.permission {
             Some((Permission::Allow, _)) if judgement.decision == Decision::Ask => {
                 self.questions.approved.insert((agent.id.clone(), id.clone()));
@@ -154,6 +157,22 @@ impl Driver {
                 judgement.why.clone_from(why);
             }
             _ => {}
+        }
+        // A question of the model's is answered by nobody else.
+        if judgement.decision == Decision::Allow
+            && question(agent, &call) == AskedWhat::Questions
+            && !verdict.input.as_ref().is_some_and(|input| input["answers"].is_object())
+        {
+            judgement.decision = Decision::Ask;
+        }
+        // Last: hooks know nothing of images, so this question is not theirs to answer.
+        if let Some(images) = &agent.site.images {
+            judgement = images.judged(&call, judgement);
+            if images.asks(&id) {
+                return self
+                    .put(agent, wanted, &judgement, host)
+                    .map_or(Carried::On, Carried::Next);
+            }
         }
         match judgement.decision {
             Decision::Allow if verdict.input.is_some() => decided(Ruling::Change(wanted.input)),
@@ -209,7 +228,13 @@ impl Driver {
 
     fn valid(&self, agent: &Agent, call: &Call) -> Result<(), Trouble> {
         let tool = agent.site.tools.find(&call.name).filter(|_| self.permit.offers(&call.name));
-        tool::checked(call, tool.ok_or_else(|| tool::unknown(&call.name))?.spec())
+        tool.ok_or_else(|| tool::unknown(&call.name))?.check(call)
+    }
+
+    /// Whether a call fits the mode: there is no plan to approve outside of plan mode.
+    fn timely(&self, agent: &Agent, call: &Call) -> Result<(), Trouble> {
+        let is_late = question(agent, call) == AskedWhat::Plan && self.mode_of(agent) != Mode::Plan;
+        if is_late { Err(tool::not_planning()) } else { Ok(()) }
     }
 
     /// Asks whoever can be asked. Returns whether anybody is.
@@ -226,7 +251,7 @@ impl Driver {
         let path = access.writes.first().or(access.reads.first());
         let what = match open {
             Open::Outside(..) => AskedWhat::Outside,
-            Open::Call(_) => tool.map(|tool| tool.question()).unwrap_or_default(),
+            Open::Call(_) => question(agent, call),
         };
         let asked = Asked {
             agent: agent.id.clone(),
@@ -377,7 +402,8 @@ impl Driver {
     ) -> Result<(), String> {
         let mut added = self.site.added.lock().unwrap_or_else(PoisonError::into_inner);
         for name in folders {
-            let folder = self.site.root.join(name);
+            // Its real path: a link may lead elsewhere later.
+            let folder = real(&self.site.root.join(name));
             if change == Change::Remove {
                 added.retain(|known| *known != folder);
                 continue;
@@ -395,7 +421,11 @@ impl Driver {
                 added.push(folder);
             }
         }
+        let now = added.clone();
         drop(added);
+        if let Some(images) = &self.site.images {
+            images.cover(now.into_iter());
+        }
         let file = self.site.permission_files.iter().find(|file| file.destination == destination);
         let Some(file) = file else { return held_by_session(destination) };
         file.write(FOLDERS, change, folders)?;
@@ -493,8 +523,14 @@ impl Driver {
         }
         let input = answer.and_then(|answer| self.after_call(&agent, call_id, answer, host));
         self.agents.insert(id.clone(), agent);
-        if let Some(mode) = next.filter(|mode| *mode != self.permit.mode) {
-            self.set_mode(mode, host);
+        if let Some(mode) = next {
+            // The result of the call says that plan mode is over.
+            if let Some(agent) = self.agents.get_mut(id) {
+                agent.is_planning = false;
+            }
+            if mode != self.permit.mode {
+                self.set_mode(mode, host);
+            }
         }
         self.pending.extend(input.map(|input| (id.clone(), input)));
     }
@@ -540,7 +576,27 @@ impl Agent {
         *self.site.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
         self.recorder.set_mode(mode.name());
     }
+
+    /// What a model that can be switched to plan mode is told about it with the next prompt.
+    pub(super) fn news_of_mode(&mut self) -> Option<String> {
+        let is_planning =
+            *self.site.mode.lock().unwrap_or_else(PoisonError::into_inner) == Mode::Plan;
+        let tools = &self.site.tools;
+        // Elsewhere the mode stays what it was when the tools were offered.
+        let can_switch = tools
+            .iter()
+            .any(|tool| tool.question() == AskedWhat::Plan && tool.is_offered(Mode::Default));
+        if !can_switch || std::mem::replace(&mut self.is_planning, is_planning) == is_planning {
+            return None;
+        }
+        Some(context::tagged(if is_planning { PLANNING } else { NOT_PLANNING }))
+    }
 }
+
+/// What the model is told when plan mode begins.
+const PLANNING: &str = "Plan mode is on: look at whatever you need, and change nothing. When you know what to do, call ExitPlanMode with the plan; the user approves it or says what is to be different.";
+/// And when the user has ended it.
+const NOT_PLANNING: &str = "Plan mode is off: you may change things again.";
 
 /// Counts and tells that a call does not run.
 fn deny(agent: &mut Agent, call: &Call, judgement: &rules::Judgement, host: &mut dyn Host) {

@@ -20,7 +20,7 @@ use crate::hook::run::{self, Ran, Start};
 use crate::hook::{Action, Hook, Verdict};
 use crate::host::{Callback, Host};
 use crate::permit::{Mode, Permit};
-use crate::tool::{Answer, Call, Cancel, Content};
+use crate::tool::{Answer, Call, Cancel, Content, MOST_REMINDERS, OUTPUT_REMINDER};
 use crate::turn::{Input, Outcome, Wanted};
 
 /// What happens after hooks.
@@ -28,6 +28,8 @@ use crate::turn::{Input, Outcome, Wanted};
 pub(super) enum Then {
     /// A session begins with this prompt.
     Begin(Said),
+    /// A command of the user is expanded.
+    Expand(Said),
     /// A prompt is taken.
     Prompt(Said),
     /// A call is decided about.
@@ -107,7 +109,19 @@ impl Driver {
             _ => None,
         };
         let fits = |rule: &Rule| of_call.as_ref().is_some_and(|call| fits(rule, call, agent));
-        let hooks = self.hooks.of(event, subject, fits);
+        let mut hooks = self.hooks.of(event, subject, fits);
+        if let Some(nested) = self.nested.get(&agent.id) {
+            // What ends for a sub-agent is itself.
+            let events = [Some(event), (event == "SubagentStop").then_some("Stop")];
+            let events = events.into_iter().flatten();
+            let more: Vec<Hook> =
+                events.flat_map(|event| nested.hooks.of(event, subject, fits)).collect();
+            for hook in more {
+                if !hooks.iter().any(|other| other.action == hook.action) {
+                    hooks.push(hook);
+                }
+            }
+        }
         if hooks.is_empty() {
             return Err(then);
         }
@@ -159,7 +173,7 @@ impl Driver {
             };
             let (notes, id, site) = (self.notes.clone(), agent.id.clone(), agent.site.clone());
             thread::spawn(move || {
-                let ran = run::commands(commands, &start, &site);
+                let ran = run::commands(&commands, &start, &site);
                 let _ = notes.send(Note::From(id, Report::Hooked(number, ran)));
             });
         }
@@ -320,15 +334,22 @@ impl Driver {
                 };
                 self.submit(agent, utterance, host);
             }
+            Then::Expand(utterance) => {
+                if let Some(why) = verdict.refusal() {
+                    return self.block(agent, event, &utterance, &why);
+                }
+                self.remark(&id, remarks);
+                self.halt(&id, verdict.halt);
+                self.expand(agent, utterance, host);
+            }
             Then::Prompt(utterance) => {
                 if let Some(why) = verdict.refusal() {
-                    return self.block(agent, &utterance, &why);
+                    return self.block(agent, event, &utterance, &why);
                 }
                 self.entitle(agent, verdict.title.clone());
                 self.remark(&id, remarks);
                 self.halt(&id, verdict.halt);
-                let prompt = agent.prompted(utterance, host);
-                self.pending.push_back((id, Input::Prompt(prompt)));
+                self.take_prompt(agent, utterance, host);
             }
             Then::Call(wanted) => {
                 self.remark(&id, remarks);
@@ -382,8 +403,13 @@ impl Driver {
     pub(super) fn open(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
         let text = words(&utterance);
         let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
-        match name {
+        match if utterance.is_verbatim { "" } else { name } {
             "/compact" => return self.compact_now(agent, rest, host),
+            "/clear" => return self.clear(agent),
+            "/context" => {
+                self.outcome = Some(Outcome::Blocked(super::prompting::context_text(agent)));
+                return;
+            }
             "/cost" => {
                 let cost = self.cost_of(&agent.count);
                 self.outcome = Some(Outcome::Blocked(cost));
@@ -404,22 +430,10 @@ impl Driver {
         }
     }
 
-    /// A prompt is next.
-    fn submit(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
-        let more = json!({"prompt": words(&utterance)});
-        let then = Then::Prompt(utterance);
-        if let Err(Then::Prompt(utterance)) =
-            self.hook(agent, ("UserPromptSubmit", ""), more, then, host)
-        {
-            let prompt = agent.prompted(utterance, host);
-            self.pending.push_back((agent.id.clone(), Input::Prompt(prompt)));
-        }
-    }
-
     /// A prompt is not taken.
-    fn block(&mut self, agent: &mut Agent, utterance: &Said, why: &str) {
+    fn block(&mut self, agent: &mut Agent, event: &str, utterance: &Said, why: &str) {
         let text = format!(
-            "UserPromptSubmit operation blocked by hook:\n{why}\n\nOriginal prompt: {}",
+            "{event} operation blocked by hook:\n{why}\n\nOriginal prompt: {}",
             words(utterance)
         );
         self.outcome = Some(match agent.recorder.inform(&text) {
@@ -438,7 +452,15 @@ impl Driver {
         let is_main = agent.id == AgentId::Main;
         let text = agent.count.text.clone();
         match &outcome {
-            Outcome::Answered(_) => {}
+            Outcome::Answered(_) => match agent.site.output.reminds() {
+                Some(false) => {}
+                Some(true) => {
+                    let input = Input::GoOn(OUTPUT_REMINDER.to_owned());
+                    self.pending.push_back((agent.id.clone(), input));
+                    return None;
+                }
+                None => return Some(Outcome::NoOutput(MOST_REMINDERS)),
+            },
             Outcome::Failed(error) if is_main => {
                 let more =
                     json!({"error": error.label(), "last_assistant_message": error.to_string()});
@@ -557,7 +579,7 @@ impl Driver {
                     variables: self.hook_variables(&main),
                     cancel: Cancel::default(),
                 };
-                let ran = run::commands(commands, &start, &main.site);
+                let ran = run::commands(&commands, &start, &main.site);
                 for text in Verdict::of("SessionEnd", &ran).failures {
                     host.event(&main.id, &Event::Notice(text));
                 }
@@ -578,7 +600,7 @@ fn fits(rule: &Rule, call: &Call, agent: &Agent) -> bool {
 }
 
 /// The text of a prompt.
-fn words(utterance: &Said) -> String {
+pub(super) fn words(utterance: &Said) -> String {
     let texts: Vec<String> = utterance.blocks.iter().filter_map(|block| text_of(block)).collect();
     texts.join("\n")
 }

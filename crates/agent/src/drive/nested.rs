@@ -14,6 +14,7 @@ use super::hooked::Then;
 use super::worker::Carried;
 use super::{Agent, Asking, Driver, Said};
 use crate::event::{AgentId, Event};
+use crate::hook::HookBook;
 use crate::host::{Host, Summary, usage};
 use crate::log::Log;
 use crate::model;
@@ -37,12 +38,24 @@ pub(super) struct Nested {
     call: String,
     /// Its type.
     pub(super) kind: String,
-    description: String,
+    pub(super) description: String,
     prompt: String,
     depth: u32,
-    is_background: bool,
+    pub(super) is_background: bool,
     is_built_in: bool,
     mode: Option<Mode>,
+    /// Hooks that run beside those of the session.
+    pub(super) hooks: HookBook,
+}
+
+impl Nested {
+    /// What its parent is told at its end.
+    fn notice(&self, id: &AgentId, status: &str, word: &str, more: &str) -> String {
+        format!(
+            "<task-notification>\n<task-id>{id}</task-id>\n<status>{status}</status>\n<summary>Agent \"{}\" {word}</summary>{more}\n</task-notification>",
+            self.description
+        )
+    }
 }
 
 impl Driver {
@@ -110,6 +123,7 @@ impl Driver {
             depth,
             is_background,
             is_built_in: kind.is_built_in,
+            hooks: kind.hooks.clone(),
             mode: match (kind.mode, self.nested.get(&agent.id).and_then(|parent| parent.mode)) {
                 (Some(one), Some(other)) => Some(narrower(one, other)),
                 (one, other) => one.or(other),
@@ -148,11 +162,15 @@ impl Driver {
         let tools = site.tools.iter().filter(|tool| offered(&tool.spec().name));
         let tools = tools.filter(|tool| tool.is_offered(Mode::Default));
         let surroundings = &parent.asking.surroundings;
+        let more = self.about.more_for_agents.as_deref();
+        let parts = [Some(kind.prompt.as_str()), more, Some(surroundings.as_str())];
+        let system = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let max_tokens = model::output_tokens(&model);
         let asking = Asking {
             max_tokens,
             thinking: parent.asking.thinking.filter(|tokens| *tokens < max_tokens),
-            system: vec![format!("{}\n\n{surroundings}", kind.prompt).trim_end().to_owned()],
+            effort: parent.asking.effort.clone(),
+            system: vec![system.trim_end().to_owned()],
             tools: tools.map(|tool| tool.spec().json()).collect(),
             reminder: parent.asking.reminder.clone(),
             surroundings: surroundings.clone(),
@@ -163,9 +181,9 @@ impl Driver {
         };
         let log = self.agent_file(&id).map(|path| Log::at(&path));
         let point = Point { slug: parent.recorder.slug(), ..Point::default() };
-        let mode = self.permit.mode.name();
         let (session, root) = (&self.about.session, &parent.site.root);
-        let recorder = Recorder::new(self.nature.clone(), log, session, root, mode, point);
+        let nature = self.nature.clone();
+        let recorder = Recorder::new(nature, log, session, root, self.permit.mode.name(), point);
         let turn = Turn::new(Vec::new(), self.about.retry, kind.max_turns);
         let child = Agent::new(id.clone(), turn, recorder.of(id), asking, Arc::new(site));
         child.listen(self.notes.clone());
@@ -230,23 +248,19 @@ impl Driver {
     /// The report of a sub-agent in the background comes as a prompt.
     fn notify_end(&mut self, id: &AgentId, nested: &Nested, answer: &Answer, host: &mut dyn Host) {
         let detail: Value = serde_json::from_str(answer.detail.get()).unwrap_or_default();
-        let is_failed = answer.is_error == Some(true);
-        let (status, word) =
-            if is_failed { ("failed", "failed") } else { ("completed", "completed") };
+        let word = if answer.is_error == Some(true) { "failed" } else { "completed" };
         let result = match &answer.content {
             Content::Text(text) => text.clone(),
             Content::Blocks(_) => {
                 detail["content"][0]["text"].as_str().unwrap_or_default().to_owned()
             }
         };
-        let text = format!(
-            "<task-notification>\n<task-id>{id}</task-id>\n<status>{status}</status>\n<summary>Agent \"{}\" {word}</summary>\n<result>{result}</result>\n<usage>total_tokens: {}\ntool_uses: {}\nduration_ms: {}</usage>\n</task-notification>",
-            nested.description,
-            detail["totalTokens"],
-            detail["totalToolUseCount"],
-            detail["totalDurationMs"],
+        let more = format!(
+            "\n<result>{result}</result>\n<usage>total_tokens: {}\ntool_uses: {}\nduration_ms: {}</usage>",
+            detail["totalTokens"], detail["totalToolUseCount"], detail["totalDurationMs"],
         );
-        self.say(Said::text(&text), host);
+        let text = nested.notice(id, word, word, &more);
+        self.say(Said::notice(&text), host);
     }
 
     /// Stops the sub-agents of an agent that is stopped. Their parents' calls are answered already.
@@ -285,8 +299,14 @@ impl Driver {
     /// Stops a command or a sub-agent in the background, by its id.
     pub(super) fn stop_task(&mut self, task: &str, host: &mut dyn Host) {
         let id = AgentId::Sub(Arc::from(task));
-        if self.nested.contains_key(&id) {
+        if let Some(nested) = self.nested.get(&id) {
+            // Nobody's call waits for it, so its parent would never learn it.
+            let notice =
+                nested.is_background.then(|| nested.notice(&id, "killed", "was stopped", ""));
             self.stop_agent(&id, host);
+            if let Some(text) = notice {
+                self.say(Said::notice(&text), host);
+            }
         } else {
             self.site.shells.kill(task);
         }
@@ -309,6 +329,8 @@ impl Driver {
             call: nested.call.clone(),
             tool_uses: agent.turn.answered,
             tokens: used,
+            taken: self.nature.elapsed() - agent.count.began,
+            last: agent.last_call.clone(),
         };
         host.event(&agent.id, &progress);
     }

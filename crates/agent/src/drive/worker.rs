@@ -8,8 +8,11 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
+use transcript::conversation::tool;
+use transcript::format::json::Json;
 
 use super::compacting::Order;
 use super::hooked::Then;
@@ -33,6 +36,8 @@ pub struct Asking {
     pub max_tokens: u64,
     /// How many of these may be thinking.
     pub thinking: Option<u64>,
+    /// How much the model is to think and write.
+    pub effort: Option<String>,
     /// The system prompt.
     pub system: Vec<String>,
     /// The tools.
@@ -75,12 +80,18 @@ pub struct Agent {
     pub(super) stops: u32,
     /// The calls of the last answer with their results, for hooks.
     batch: Vec<Value>,
+    /// The tool of the last call that has a result, and what that did in a few words.
+    pub(super) last_call: (String, String),
     /// The folder in which commands began last.
     cwd: PathBuf,
     /// The summary that is being made.
     pub(super) order: Option<Order>,
+    /// The command of the user whose shell commands run.
+    pub(super) expanding: Option<super::Said>,
     /// How often this turn was summarised.
     pub(super) compactions: u32,
+    /// Whether the model knows that it is to plan.
+    pub(super) is_planning: bool,
 }
 
 impl std::fmt::Debug for Agent {
@@ -122,9 +133,12 @@ impl Agent {
             todos: Vec::new(),
             stops: 0,
             batch: Vec::new(),
+            last_call: (String::new(), String::new()),
             cwd,
             order: None,
+            expanding: None,
             compactions: 0,
+            is_planning: false,
         }
     }
 
@@ -144,6 +158,7 @@ impl Agent {
             model: &self.asking.model,
             max_tokens: self.asking.max_tokens,
             thinking: self.asking.thinking,
+            effort: self.asking.effort.as_deref(),
             system: &self.asking.system,
             tools: &self.asking.tools,
             reminder: Some(&self.asking.reminder),
@@ -180,6 +195,9 @@ impl Agent {
             }
             Entry::Result(call, answer) => {
                 if let Some((wanted, _)) = self.calls.remove(call) {
+                    let about = Json::parse(wanted.input.as_bytes());
+                    let about = about.map(|input| tool::about(&wanted.name, input));
+                    self.last_call = (wanted.name.clone(), about.unwrap_or_default());
                     self.batch.push(with_result(&wanted, answer));
                 }
                 // What sub-agents change belongs to the turn of the main one.
@@ -277,7 +295,10 @@ impl Driver {
             }
             Effect::Rewind => agent.recorder.rewind(),
             Effect::Ask => self.before_request(agent, host),
-            Effect::Wait(wait, error, failures) => {
+            Effect::Wait(mut wait, error, failures) => {
+                if self.fall_back(agent, &error, failures, host) {
+                    wait = Duration::ZERO;
+                }
                 let most = agent.turn.retry.most;
                 host.event(&agent.id, &Event::Retry { error, failures, most, wait });
                 agent.number += 1;

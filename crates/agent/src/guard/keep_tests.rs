@@ -3,8 +3,9 @@ use std::os::unix::fs::symlink;
 use super::*;
 
 fn kept(folder: &Path, survey: &mut Survey) -> Kept {
-    let found = survey.look(folder);
-    Kept::new(&[folder.to_owned()], &found, Vec::new(), folder.join("../aside"))
+    let views = vec![(folder.to_owned(), survey.look(folder))];
+    let sight = Sight { views, gits: Vec::new() };
+    Kept::new(sight, Vec::new(), folder.join("../aside"))
 }
 
 #[test]
@@ -81,4 +82,73 @@ fn what_a_permitted_tool_has_written_stays() {
 fn names_with_control_characters_do_not_reach_a_terminal() {
     let taken = Taken::Made(PathBuf::from("a\u{1b}[2J/.envrc"));
     assert!(!taken.in_words().contains('\u{1b}'));
+}
+
+/// More than anybody would look at, and folders that cannot be read.
+#[test]
+fn many_files_and_shut_folders_hide_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let folder = fs::canonicalize(place.path()).unwrap();
+    let mut survey = Survey::default();
+    let before = kept(&folder, &mut survey);
+    fs::create_dir_all(folder.join(".husky/in")).unwrap();
+    for number in 0..4_000 {
+        fs::write(folder.join(format!(".husky/{number}")), "").unwrap();
+    }
+    fs::write(folder.join(".husky/in/pre-commit"), "evil").unwrap();
+    fs::create_dir(folder.join("shut")).unwrap();
+    fs::write(folder.join("shut/.envrc"), "evil").unwrap();
+    for (name, mode) in [(".husky/in", 0o100), (".husky", 0o555), ("shut", 0o100)] {
+        let path = folder.join(name);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let taken = before.restore(&mut survey);
+    assert_eq!(taken.len(), 4_002);
+    assert!(taken.iter().all(|one| matches!(one, Taken::Made(_))), "{taken:?}");
+    assert!(!folder.join("shut/.envrc").exists());
+    assert!(!folder.join(".husky/in/pre-commit").exists());
+    assert_eq!(before.restore(&mut survey), []);
+}
+
+/// A mounted file can be changed by another name.
+#[test]
+fn a_file_with_another_name_is_put_back() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = fs::canonicalize(place.path()).unwrap();
+    fs::write(folder.join(".envrc"), "old").unwrap();
+    fs::hard_link(folder.join(".envrc"), folder.join("other")).unwrap();
+    let mut survey = Survey::default();
+    let views = vec![(folder.clone(), survey.look(&folder))];
+    let sight = Sight { views, gits: Vec::new() };
+    let before = Kept::new(sight, vec![folder.join(".envrc")], folder.join("../aside"));
+    fs::write(folder.join("other"), "evil").unwrap();
+    assert_eq!(before.restore(&mut survey), [Taken::Changed(folder.join(".envrc"))]);
+    assert_eq!(fs::read_to_string(folder.join(".envrc")).unwrap(), "old");
+    // It is no longer the same file.
+    assert_eq!(fs::read_to_string(folder.join("other")).unwrap(), "evil");
+}
+
+/// The repository of a worktree is outside the session's folder, and commands write to it.
+#[test]
+fn nothing_new_is_obeyed_in_the_repository_of_a_worktree() {
+    let place = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(place.path()).unwrap();
+    let (folder, git) = (root.join("work"), root.join("main/.git"));
+    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&git).unwrap();
+    fs::write(git.join("config"), "").unwrap();
+    let mut survey = Survey::default();
+    let views = vec![(folder.clone(), survey.look(&folder))];
+    let sight = Sight { views, gits: vec![git.clone()] };
+    let before = Kept::new(sight, vec![git.join("config")], root.join("aside"));
+    fs::create_dir_all(git.join("hooks")).unwrap();
+    fs::create_dir_all(git.join("rebase-merge")).unwrap();
+    let made = ["commondir", "hooks/pre-commit", "rebase-merge/git-rebase-todo"];
+    for name in made {
+        fs::write(git.join(name), "pick 1\n  exec evil\n").unwrap();
+    }
+    let mut taken = before.restore(&mut survey);
+    taken.sort_by_key(Taken::in_words);
+    assert_eq!(taken, made.map(|name| Taken::Made(git.join(name))));
 }

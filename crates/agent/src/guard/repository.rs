@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 const OF_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "info", "commondir"];
 /// What it obeys in the folder of a worktree in there.
 const OF_WORKTREE: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
-/// How many worktrees and submodules are looked at, and how deep the latter may be named.
-const MOST: usize = 200;
-const DEEPEST: usize = 4;
+/// How many folders are looked at for submodules, and how deep their names may be.
+const MOST: usize = 20_000;
+const DEEPEST: usize = 20;
+/// Where git keeps what it does next in a rebase, which may be commands.
+const STEPS: &str = "rebase-merge/git-rebase-todo";
 /// The largest configuration that is read.
 const LONGEST: u64 = 1 << 20;
 /// Settings of a repository that run nothing.
@@ -32,8 +34,12 @@ pub(crate) fn obeyed(git: &Path) -> Vec<PathBuf> {
         paths.filter(|path| path.symlink_metadata().is_ok()).collect()
     };
     let mut found = of(git, &OF_GIT);
+    found.extend(named(git));
+    let steps = |git: &Path| Some(git.join(STEPS)).filter(|steps| runs_commands(steps));
+    found.extend(steps(git));
     for worktree in folders(&git.join("worktrees")) {
         found.extend(of(&worktree, &OF_WORKTREE));
+        found.extend(steps(&worktree));
     }
     // The name of a submodule may contain slashes.
     let mut todo = vec![(git.join("modules"), 0)];
@@ -55,8 +61,36 @@ pub(crate) fn obeyed(git: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Hooks and further configurations in the repository that its configuration names.
+fn named(git: &Path) -> Vec<PathBuf> {
+    let Ok(text) = files::read_text(git.join("config"), LONGEST) else { return Vec::new() };
+    let Some(root) = git.parent() else { return Vec::new() };
+    let paths = text.lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        let value = value.trim().trim_matches('"');
+        let key = key.rsplit(']').next().unwrap_or(key).trim();
+        match key.to_ascii_lowercase().as_str() {
+            "hookspath" => Some(root.join(value)),
+            "path" => Some(git.join(value)),
+            _ => None,
+        }
+    });
+    let real = paths.filter_map(|path| fs::canonicalize(path).ok());
+    real.filter(|path| path.starts_with(root) && path != root && !git.starts_with(path)).collect()
+}
+
+/// Whether a list of steps of a rebase runs commands.
+fn runs_commands(steps: &Path) -> bool {
+    let Ok(found) = steps.symlink_metadata() else { return false };
+    let is_command = |line: &str| matches!(line.split_whitespace().next(), Some("x" | "exec"));
+    // What cannot be read is not known to be harmless.
+    !found.is_file()
+        || files::read_text(steps, LONGEST).is_ok_and(|text| text.lines().any(is_command))
+        || found.len() > LONGEST
+}
+
 fn folders(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     entries.filter(is_folder).map(|entry| entry.path()).collect()
 }

@@ -45,3 +45,21 @@ fn another_folder_for_a_repository_is_never_harmless() {
     assert!(!is_harmless(&git.join("commondir")));
     assert!(is_harmless(&git.join("info/exclude")));
 }
+
+#[test]
+fn what_a_configuration_names_is_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let git = root.join(".git");
+    for name in [".git/rebase-merge", "tools/hooks", "deep"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    fs::write(root.join("deep/config"), "").unwrap();
+    let config = "[core]\n\thooksPath = tools/hooks\n[include] path = \"../deep/config\"\n[include]\n\tpath = /etc/passwd\n";
+    fs::write(git.join("config"), config).unwrap();
+    fs::write(git.join("rebase-merge/git-rebase-todo"), "pick 1\n").unwrap();
+    let expected = [git.join("config"), root.join("tools/hooks"), root.join("deep/config")];
+    assert_eq!(obeyed(&git), expected);
+    fs::write(git.join("rebase-merge/git-rebase-todo"), "pick 1\n x evil\n").unwrap();
+    assert_eq!(obeyed(&git).last(), Some(&git.join("rebase-merge/git-rebase-todo")));
+}

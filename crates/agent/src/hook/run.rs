@@ -1,8 +1,8 @@
 //! Starts the commands of hooks, and waits for them.
 //!
 //! A hook is a command like those of the model: it ends with the session, what it prints is
-//! bounded, and it gets its input as a file. Invariants: a hook of the project runs in the sandbox,
-//! if there is one; nothing waits longer than the hook's timeout.
+//! bounded, it gets its input as a file, and what it changes can be undone. Invariants: a hook of
+//! the project runs in the sandbox, if there is one; nothing waits longer than the hook's timeout.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -11,6 +11,7 @@ use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::images;
 use crate::settings::Source;
 use crate::shell::{Status, head};
 use crate::tool::{Cancel, Site, held};
@@ -49,24 +50,28 @@ pub(crate) struct Start {
 }
 
 /// Runs commands, all at once, and waits for them.
-pub(crate) fn commands(hooks: Vec<(String, Hook)>, start: &Start, site: &Site) -> Vec<(Hook, Ran)> {
+pub(crate) fn commands(hooks: &[(String, Hook)], start: &Start, site: &Site) -> Vec<(Hook, Ran)> {
+    images::around_hooks(hooks, site, || all(hooks, start, site))
+}
+
+fn all(hooks: &[(String, Hook)], start: &Start, site: &Site) -> Vec<(Hook, Ran)> {
     thread::scope(|scope| {
         let threads: Vec<_> = hooks
-            .into_iter()
+            .iter()
             .map(|(id, hook)| {
                 scope.spawn(move || {
                     let began = Instant::now();
-                    let mut ran = one(&id, &hook, start, site).unwrap_or_else(|error| Ran {
+                    let mut ran = one(id, hook, start, site).unwrap_or_else(|error| Ran {
                         trouble: Some(format!("could not be started: {error}")),
                         ..Ran::default()
                     });
                     ran.taken = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    ran.id = id;
+                    ran.id.clone_from(id);
                     for text in [&mut ran.stdout, &mut ran.stderr] {
                         *text =
                             site.secrets.redacted(text, crate::secret::Extent::Piece).into_owned();
                     }
-                    (hook, ran)
+                    (hook.clone(), ran)
                 })
             })
             .collect();
@@ -93,7 +98,8 @@ fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
         quoted(&errors.to_string_lossy())
     );
     let is_projects = matches!(hook.source, Source::Project | Source::Local);
-    let hold = if is_projects { held(id, &cwd, site, vec![input, errors.clone()])? } else { None };
+    let files = vec![input, errors.clone()];
+    let hold = || if is_projects { held(id, &cwd, site, files) } else { Ok(None) };
     site.shells.start(id, &script, "", &cwd, hold)?;
     if hook.is_async {
         return Ok(Ran { code: Some(0), ..Ran::default() });

@@ -69,7 +69,7 @@ impl Verdict {
     fn add(&mut self, event: &str, hook: &Hook, ran: &Ran) {
         let name = hook.action.name();
         if let Some(why) = &ran.trouble {
-            return self.failed(hook, format!("the {event} hook `{name}` {why}"));
+            return self.failed(hook, event, format!("the {event} hook `{name}` {why}"));
         }
         match ran.code {
             Some(0) => {}
@@ -83,7 +83,8 @@ impl Verdict {
                 let code =
                     code.map_or("was killed".to_owned(), |code| format!("ended with {code}"));
                 let words = cut(&ran.stderr);
-                return self.failed(hook, format!("the {event} hook `{name}` {code}: {words}"));
+                let why = format!("the {event} hook `{name}` {code}: {words}");
+                return self.failed(hook, event, why);
             }
         }
         let text = ran.stdout.trim();
@@ -91,13 +92,19 @@ impl Verdict {
             if text.starts_with('{') { serde_json::from_str(text).ok() } else { None };
         match answer {
             Some(answer) => self.answer(event, &answer),
+            // Whoever wants failures to refuse cannot mean this as a text.
+            None if text.starts_with('{') && hook.blocks_on_failure => {
+                let why = format!("the {event} hook `{name}` printed JSON that is broken");
+                self.failed(hook, event, why);
+            }
             None if !text.is_empty() => self.printed.push(cut(text)),
             None => {}
         }
     }
 
-    fn failed(&mut self, hook: &Hook, why: String) {
-        if hook.blocks_on_failure {
+    fn failed(&mut self, hook: &Hook, event: &str, why: String) {
+        // A turn that has to go on because a hook fails would never end.
+        if hook.blocks_on_failure && !matches!(event, "Stop" | "SubagentStop") {
             self.blocks.push((None, why));
         } else {
             self.failures.push(why);

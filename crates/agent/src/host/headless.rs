@@ -59,6 +59,10 @@ pub struct Init {
     pub sandbox: &'static str,
     /// The names of the sub-agents that there are.
     pub agents: Vec<String>,
+    /// The commands that can be typed.
+    pub commands: Vec<String>,
+    /// The skills.
+    pub skills: Vec<String>,
     /// Whether runs of hooks are printed.
     pub shows_hooks: bool,
 }
@@ -133,6 +137,8 @@ struct Result<'a> {
     uuid: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_output: Option<&'a Value>,
 }
 
 impl Headless {
@@ -238,29 +244,42 @@ impl Listener for Headless {
             Event::Retry { error, failures, most, wait } => {
                 self.retry(error, *failures, *most, *wait);
             }
-            Event::AgentStarted { call, kind, description, .. } => {
+            Event::FellBack { from, to } => {
+                self.tell(&json!({
+                    "type": "system", "subtype": "model_fallback", "from_model": from,
+                    "to_model": to, "reason": "overloaded", "session_id": self.init.session,
+                    "uuid": self.nature.id(),
+                }));
+                notice(&format!("{from} is overloaded; {to} goes on"));
+            }
+            Event::AgentStarted { call, kind, description, is_background } => {
                 self.calls.insert(agent.clone(), call.clone());
                 self.task(
                     "task_started",
                     agent,
                     &json!({
                         "tool_use_id": call, "description": description, "task_type": "local_agent",
-                        "subagent_type": kind,
+                        "subagent_type": kind, "is_backgrounded": is_background,
                     }),
                 );
             }
-            Event::AgentProgress { call, tool_uses, tokens } => {
+            Event::AgentProgress { call, tool_uses, tokens, taken, last: (tool, about) } => {
                 self.task(
                     "task_progress",
                     agent,
                     &json!({
-                        "tool_use_id": call,
-                        "usage": {"total_tokens": tokens, "tool_uses": tool_uses, "duration_ms": 0},
+                        "tool_use_id": call, "description": format!("{tool} {about}").trim_end(),
+                        "usage": {"total_tokens": tokens, "tool_uses": tool_uses, "duration_ms": taken},
+                        "last_tool_name": tool,
                     }),
                 );
             }
             Event::AgentEnded { call, summary } => {
-                let status = if summary.code() == 0 { "completed" } else { "stopped" };
+                let status = match summary.outcome {
+                    Outcome::Interrupted => "stopped",
+                    _ if summary.code() == 0 => "completed",
+                    _ => "failed",
+                };
                 self.task("task_notification", agent, &json!({
                     "tool_use_id": call, "status": status, "output_file": "",
                     "summary": summary.text.lines().next().unwrap_or_default(),
@@ -293,7 +312,7 @@ impl Listener for Headless {
                     "type": "system", "subtype": "compact_boundary", "session_id": self.init.session,
                     "uuid": self.nature.id(), "compact_metadata": {
                         "trigger": compacted.trigger.name(), "pre_tokens": compacted.before,
-                        "post_tokens": compacted.after, "lost": compacted.lost,
+                        "post_tokens": compacted.after, "receipt": compacted.receipt,
                     },
                 }));
             }
@@ -347,8 +366,8 @@ impl Headless {
         let init = self.init.clone();
         let event = json!({
             "type": "system", "subtype": "init", "cwd": init.cwd, "session_id": init.session, "tools": init.tools, "mcp_servers": [],
-            "model": model, "permissionMode": mode.name(), "slash_commands": [], "apiKeySource": init.key,
-            "claude_code_version": crate::dialect::version(), "output_style": "default", "agents": init.agents, "skills": [], "plugins": [],
+            "model": model, "permissionMode": mode.name(), "slash_commands": init.commands, "apiKeySource": init.key,
+            "claude_code_version": crate::dialect::version(), "output_style": "default", "agents": init.agents, "skills": init.skills, "plugins": [],
             "uuid": self.nature.id(), "fast_mode_state": "off", "sandbox": init.sandbox,
         });
         self.tell(&event);
@@ -406,7 +425,11 @@ impl Headless {
                 let more = More { error: Some(error.label()), ..More::default() };
                 self.message((agent, "assistant"), &message, id, &more);
             }
-            Entry::Prompt(_) | Entry::Meta(_) | Entry::Block(_) => {}
+            Entry::Prompt(_)
+            | Entry::Meta(_)
+            | Entry::Expansion(_)
+            | Entry::Printed(_)
+            | Entry::Block(_) => {}
         }
     }
 
@@ -444,7 +467,8 @@ impl Headless {
             // The part of the stopped answer that has arrived is all that can be shown.
             let is_cut = summary.outcome == Outcome::Interrupted && !summary.text.is_empty();
             let text = is_cut.then(|| format!("{}\n{INTERRUPTED}", summary.text));
-            self.result = Some(text.unwrap_or_else(|| summary.in_words()));
+            let output = summary.output.as_ref().map(Value::to_string);
+            self.result = Some(text.or(output).unwrap_or_else(|| summary.in_words()));
             return;
         }
         let (subtype, message) = match summary.outcome {
@@ -454,8 +478,13 @@ impl Headless {
             | Outcome::Halted(_)
             | Outcome::Blocked(_) => ("success", Some(summary.in_words())),
             Outcome::MaxTurns(_) => ("error_max_turns", None),
+            Outcome::OverBudget => ("error_max_budget_usd", None),
+            Outcome::NoOutput(_) => ("error_max_structured_output_retries", None),
             Outcome::Interrupted | Outcome::Unwritable(_) => ("error_during_execution", None),
         };
+        // A program that asked for JSON gets JSON.
+        let output = summary.output.as_ref();
+        let message = message.map(|text| output.map_or(text, Value::to_string));
         let errors = message.is_none().then(|| vec![summary.in_words()]);
         let stop = match &summary.outcome {
             Outcome::Answered(reason) => reason.as_deref(),
@@ -483,6 +512,7 @@ impl Headless {
             sandbox: self.init.sandbox,
             uuid,
             errors,
+            structured_output: output,
         };
         let text = raw(&result).get().to_owned();
         self.tell(&result);

@@ -11,6 +11,7 @@ use transcript::conversation::place::slug;
 
 use super::{PermitWishes, SandboxWishes, SettingsWishes};
 use crate::ambient::Ambient;
+use crate::host::Audience;
 use crate::images::ImageWishes;
 use crate::prompt;
 
@@ -70,6 +71,15 @@ pub enum Keeping {
     Discarded,
 }
 
+/// Whether commands and skills of the user and the project count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlashWish {
+    /// They do.
+    Read,
+    /// They do not.
+    Ignored,
+}
+
 /// What a session is to be.
 pub struct SessionConfig {
     /// Its folders.
@@ -106,8 +116,30 @@ pub struct SessionConfig {
     pub title: Option<String>,
     /// At most this many requests per prompt.
     pub max_turns: Option<u32>,
+    /// What the run may cost, in dollars.
+    pub budget: Option<f64>,
+    /// How many tokens of an answer may be thinking; None for what variables say.
+    pub thinking: Option<u64>,
+    /// How much the model is to think and write: `low`, `medium`, `high`, `xhigh` or `max`.
+    pub effort: Option<String>,
+    /// Names of the API's features that requests ask for, in addition.
+    pub betas: Vec<String>,
+    /// The model that goes on if the other one is overloaded.
+    pub fallback: Option<String>,
+    /// The JSON Schema of what each turn has to return.
+    pub schema: Option<serde_json::Value>,
+    /// The id of the record that a resumed session goes on from; None for the last.
+    pub resume_at: Option<String>,
+    /// The only tools that there are; None for all.
+    pub tools: Option<Vec<String>>,
+    /// The sub-agent whose prompt, tools and model the main agent has.
+    pub agent: Option<String>,
+    /// Whether commands and skills of the user and the project count.
+    pub slashes: SlashWish,
     /// Sub-agents beside those in files: `{NAME: {description, prompt, tools, model, …}}`.
     pub agents: Option<serde_json::Value>,
+    /// Who follows the session.
+    pub audience: Audience,
     /// Time, ids and random numbers.
     pub nature: Arc<dyn Ambient>,
 }
@@ -139,7 +171,18 @@ impl SessionConfig {
             new_id,
             title: None,
             max_turns: None,
+            budget: None,
+            thinking: None,
+            effort: None,
+            betas: Vec::new(),
+            fallback: None,
+            schema: None,
+            resume_at: None,
+            tools: None,
+            agent: None,
+            slashes: SlashWish::Read,
             agents: None,
+            audience: Audience::default(),
             nature,
         }
     }

@@ -22,6 +22,8 @@ const LONGEST: u64 = 16 << 20;
 const BASE: &str = "https://api.anthropic.com";
 /// How long a stream may be silent.
 const IDLE: Duration = Duration::from_secs(120);
+/// The feature that requests with an effort need.
+const EFFORT: &str = "effort-2025-11-24";
 /// The source of a key that is not needed.
 pub(super) const NO_KEY: &str = "none";
 
@@ -45,7 +47,7 @@ pub(super) fn model(
 ) -> Result<Arc<dyn Model>, StartError> {
     let config = &prepared.config;
     let (text, path) = match &config.source {
-        ModelSource::Api => return Ok(Arc::new(http(&prepared.settings, environment))),
+        ModelSource::Api => return Ok(Arc::new(http(prepared, environment))),
         ModelSource::Script(text) => (text.clone(), Path::new("")),
         ModelSource::ScriptFile(path) => {
             (files::read_text(path, LONGEST).map_err(unreadable(path))?, path.as_path())
@@ -73,7 +75,9 @@ impl Prepared {
     }
 }
 
-fn http(settings: &Settings, environment: &dyn Environment) -> Http {
+fn http(prepared: &Prepared, environment: &dyn Environment) -> Http {
+    let settings = &prepared.settings;
+    let effort = prepared.config.effort.as_ref().map(|_| EFFORT.to_owned());
     let variable = |name: &str| settings.variable(environment, name);
     let wait = variable("API_TIMEOUT_MS").and_then(|text| text.parse().ok());
     let certificates = variable("NODE_EXTRA_CA_CERTS").or_else(|| variable("SSL_CERT_FILE"));
@@ -82,6 +86,7 @@ fn http(settings: &Settings, environment: &dyn Environment) -> Http {
         key: variable("ANTHROPIC_API_KEY"),
         token: variable("ANTHROPIC_AUTH_TOKEN"),
         headers: variable("ANTHROPIC_CUSTOM_HEADERS").unwrap_or_default(),
+        betas: prepared.config.betas.iter().cloned().chain(effort).collect(),
         idle: wait.map_or(IDLE, Duration::from_millis),
         proxies: proxies(settings, environment),
         certificates: certificates.map(PathBuf::from),

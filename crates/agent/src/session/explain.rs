@@ -45,11 +45,12 @@ impl Prepared {
         site.home.clone_from(&folders.user);
         let more = self.config.permissions.folders.iter().chain(&self.settings.folders);
         site.folders = more.map(|folder| folders.cwd.join(folder)).collect();
-        let needs_sandbox = self.permit.mode == Mode::Auto || self.permit.allows_sandboxed;
+        let needs_sandbox =
+            matches!(self.permit.mode, Mode::Auto | Mode::Bypass) || self.permit.allows_sandboxed;
         if needs_sandbox && self.config.sandbox.wish != SandboxWish::Off {
             let all: Vec<_> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
             let probe = self.probe(&site.shells);
-            site.guard = self.guard(&all, probe, &mut |_| {}).ok().flatten();
+            site.guard = self.guard(&all, probe).ok().flatten();
         }
         let known =
             site.tools.find(tool).map(|tool| tool.spec().input_schema["properties"].clone());

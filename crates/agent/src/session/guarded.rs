@@ -4,13 +4,13 @@
 //! from every source, those that grant only from the user and the administrator.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rules::Place;
 use sandbox::{Limits, Network, Probe, Sockets};
 
-use super::{Folders, Notice, Prepared};
-use crate::guard::{Guard, SandboxWish, hidden, too_wide};
+use super::{Folders, Prepared};
+use crate::guard::{Guard, Probed, SandboxWish, Survey, hidden, listed, network_in, too_wide};
 use crate::permit::real;
 use crate::shell::Shells;
 
@@ -52,8 +52,16 @@ impl Prepared {
             return None;
         }
         // Without it, nothing can be found out, and that is reported.
-        let _ = crate::shell::folder(&shells.folder);
-        Some(Probe::start(&shells.folder.join("probe")))
+        Some(shells.probe(network_in(self.network(), self.permit.mode)).unwrap_or_default())
+    }
+
+    /// Whether commands have the network, if the user or the settings say.
+    fn network(&self) -> Option<Network> {
+        let by_settings = self.settings.sandbox.network;
+        let by_settings = by_settings.map(|is_on| if is_on { Network::On } else { Network::Off });
+        // A list of domains closes it, whatever the user wants.
+        let closed = by_settings.filter(|network| *network == Network::Off);
+        closed.or(self.config.sandbox.network).or(by_settings)
     }
 
     /// What holds the commands of the session; None without a sandbox.
@@ -61,7 +69,6 @@ impl Prepared {
         &self,
         folders: &[PathBuf],
         probe: Option<Probe>,
-        notify: &mut dyn FnMut(Notice),
     ) -> Result<Option<Guard>, GuardError> {
         let (wishes, settings) = (&self.config.sandbox, &self.settings.sandbox);
         let is_required = wishes.wish == SandboxWish::Require || settings.is_required;
@@ -79,46 +86,43 @@ impl Prepared {
             readable: &[],
             home: user.as_deref(),
             real: &real,
+            fitting: &|_| None,
             is_sensitive: &|_| false,
             has_other_names: &|_| false,
+            hold: None,
         };
-        // What rules deny to the tools, commands cannot do either, as far as a rule means one path.
+        // What rules deny to the tools, commands cannot do either.
         let unread = self.permit.book.denied_paths("Read", &place);
-        let unwritten = self.permit.book.denied_paths("Edit", &place);
+        let book = &self.permit.book;
+        let changing = ["Edit", "Write", "NotebookEdit"];
+        let unwritten = changing.iter().flat_map(|tool| book.denied_paths(tool, &place));
+        let closed = self.permit.book.denied_patterns("Read", &place);
+        let locked = changing.iter().flat_map(|tool| book.denied_patterns(tool, &place)).collect();
+        let in_home = |path: &PathBuf| match (path.strip_prefix("~"), user) {
+            (Ok(rest), Some(user)) => user.join(rest),
+            _ => path.clone(),
+        };
         let there = |path: PathBuf| path.canonicalize().ok();
-        let asked = settings.hidden.iter().cloned().chain(unread).filter_map(there);
-        let layers = probe.layers();
-        let gaps = layers.gaps();
-        if is_required && !gaps.is_empty() {
-            let words: Vec<&str> = gaps.iter().map(|gap| gap.in_words()).collect();
-            return Err(GuardError::Incomplete(words.join("; ")));
+        let asked: Vec<PathBuf> = settings.hidden.iter().map(in_home).chain(unread).collect();
+        let layers = Arc::new(Probed::new(probe));
+        // Otherwise nothing waits for it before the first request has been sent.
+        if is_required && let Some(gaps) = layers.gaps() {
+            return Err(GuardError::Incomplete(gaps));
         }
-        if !gaps.is_empty() {
-            notify(Notice::Gaps(gaps));
-        }
-        let by_settings =
-            settings.network.map(|is_on| if is_on { Network::On } else { Network::Off });
+        let protected = settings.protected.iter().map(in_home).chain(unwritten);
+        let later = wishes.hidden.iter().chain([home]).cloned().chain(asked.clone());
         Ok(Some(Guard {
-            hidden: always.into_iter().chain(asked).collect(),
-            writable: settings.writable.clone(),
-            protected: settings
-                .protected
-                .iter()
-                .cloned()
-                .chain(unwritten)
-                .filter_map(there)
-                .collect(),
+            hidden: always.into_iter().chain(asked.into_iter().filter_map(there)).collect(),
+            hidden_later: listed(user.as_deref()).chain(later).collect(),
+            writable: settings.writable.iter().map(in_home).collect(),
+            protected: protected.filter_map(there).collect(),
             limits: wishes.limits.unwrap_or_default(),
             sockets: if settings.all_sockets { Sockets::All } else { Sockets::Pairs },
-            // A list of domains closes it, whatever the user wants.
-            network: by_settings
-                .filter(|network| *network == Network::Off)
-                .or(wishes.network)
-                .or(by_settings),
+            network: self.network(),
             removed: settings.variables.clone(),
             may_leave: !settings.is_closed && wishes.wish != SandboxWish::Require,
             group: sandbox::delegated(),
-            survey: Arc::default(),
+            survey: Arc::new(Mutex::new(Survey::new(closed, locked))),
             layers,
         }))
     }

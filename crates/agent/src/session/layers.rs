@@ -23,12 +23,22 @@ pub struct SettingsWishes {
     pub given: Option<String>,
     /// How hooks that can refuse are treated.
     pub hooks: Hooks,
+    /// Which files count: those of the user, of the project, the local ones; None for all. An
+    /// administrator's always do.
+    pub sources: Option<Vec<Source>>,
+}
+
+impl SettingsWishes {
+    /// Whether files of that source count.
+    pub(super) fn reads(&self, source: Source) -> bool {
+        self.sources.as_ref().is_none_or(|sources| sources.contains(&source))
+    }
 }
 
 /// None; hooks count.
 impl Default for SettingsWishes {
     fn default() -> Self {
-        SettingsWishes { given: None, hooks: Hooks::Obeyed }
+        SettingsWishes { given: None, hooks: Hooks::Obeyed, sources: None }
     }
 }
 
@@ -70,16 +80,20 @@ pub(super) fn read(
     environment: &dyn Environment,
 ) -> Result<Settings, SettingsError> {
     let mut layers = managed(environment)?;
-    layers.extend(file(Source::User, &folders.home.join("settings.json"), &folders.home)?);
+    if wishes.reads(Source::User) {
+        layers.extend(file(Source::User, &folders.home.join("settings.json"), &folders.home)?);
+    }
     let folder = folders.cwd.join(".claude");
     // In the user's home there is no project: `~/.claude` contains the user's own settings.
     let is_home = is_same(&folder, &folders.home);
     let is_users = |user: &PathBuf| is_same(&folder, &user.join(".claude"));
     let is_own = is_home || folders.user.as_ref().is_some_and(is_users);
-    if !is_home {
+    if !is_home && wishes.reads(Source::Project) {
         layers.extend(file(Source::Project, &folder.join("settings.json"), &folders.cwd)?);
     }
-    layers.extend(file(Source::Local, &folder.join("settings.local.json"), &folders.cwd)?);
+    if wishes.reads(Source::Local) {
+        layers.extend(file(Source::Local, &folder.join("settings.local.json"), &folders.cwd)?);
+    }
     if let Some(given) = &wishes.given {
         let is_text = given.trim_start().starts_with('{');
         let text = if is_text { Ok(given.clone()) } else { files::read_text(given, LONGEST) };

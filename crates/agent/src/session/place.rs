@@ -63,6 +63,9 @@ pub enum PlaceError {
     /// The project in this folder has no session with messages.
     #[error("`{}` has no session to continue", .0.display())]
     NothingToContinue(PathBuf),
+    /// There is no record with the id that the user gave, or the conversation cannot end there.
+    #[error("the session has no record `{0}` to go on from")]
+    NoRecord(String),
     /// Nothing of this file can be sent.
     #[error("`{}` contains no conversation", .0.display())]
     NoConversation(PathBuf),
@@ -197,13 +200,20 @@ impl Finder<'_> {
         session: &place::Session,
         path: &Path,
     ) -> Result<Result<Resumed, PlaceError>, PlaceError> {
-        let found = resume::open(path, self.model).map_err(unreadable(path))?;
-        Ok(found.map_err(|_| PlaceError::NoConversation(session.path.clone())))
+        let at = self.config.resume_at.as_deref();
+        let found = resume::open_at(path, self.model, at).map_err(unreadable(path))?;
+        Ok(found.map_err(|_| match at {
+            Some(at) => PlaceError::NoRecord(at.to_owned()),
+            None => PlaceError::NoConversation(session.path.clone()),
+        }))
     }
 }
 
 fn is_broken(found: &Result<Resumed, PlaceError>) -> bool {
-    found.as_ref().map_or(true, |found| found.is_damaged)
+    match found {
+        Ok(found) => found.is_damaged,
+        Err(error) => !matches!(error, PlaceError::NoRecord(_)),
+    }
 }
 
 fn is_id(text: &str) -> bool {

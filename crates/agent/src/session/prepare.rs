@@ -31,9 +31,6 @@ pub enum PrepareError {
     /// Because of what the user wants to allow or to forbid.
     #[error(transparent)]
     Permit(#[from] PermitError),
-    /// The variable with this name asks for something that is not done here.
-    #[error("`{0}` is set, but files cannot be rewound yet")]
-    Checkpoints(&'static str),
     /// There is no key, except from a program that these settings name.
     #[error("the only source of a key is `apiKeyHelper` in `{0}`, which quipu does not run")]
     KeyHelper(String),
@@ -41,9 +38,6 @@ pub enum PrepareError {
     #[error("there is no API key")]
     NoKey,
 }
-
-/// Asks for what is not done here.
-const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 
 impl SessionConfig {
     /// Reads what is trusted and what settings say, and decides what is allowed.
@@ -74,9 +68,6 @@ fn refuse_promises(
     environment: &dyn Environment,
 ) -> Result<(), PrepareError> {
     let variable = |name: &str| settings.variable(environment, name);
-    if variable(CHECKPOINTS).is_some_and(|value| value != "0" && value != "false") {
-        return Err(PrepareError::Checkpoints(CHECKPOINTS));
-    }
     let has_key =
         variable("ANTHROPIC_API_KEY").is_some() || variable("ANTHROPIC_AUTH_TOKEN").is_some();
     if has_key || *source != ModelSource::Api {

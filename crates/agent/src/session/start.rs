@@ -3,6 +3,7 @@
 //! Invariants: of a session that is not kept, nothing exists afterwards, including what tools put
 //! aside; a session that is resumed starts with the bytes that it started with before.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,23 +12,25 @@ use std::sync::mpsc::Sender;
 use super::error::{FileError, unwritable};
 use super::{
     Folders, GuardError, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace,
-    endpoint, kept,
+    SlashWish, endpoint, kept,
 };
 use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
 use crate::drive::Note;
-use crate::guard::{self, SandboxWish};
-use crate::images::Images;
+use crate::guard::{self, Guard, SandboxWish};
+use crate::images::{ImageWishes, Images};
 use crate::log::Log;
 use crate::model;
 use crate::permission_file::PermissionFile;
 use crate::permit::real;
 use crate::prompt;
+use crate::resume::{self, Resumed};
 use crate::scratch;
 use crate::settings::{Environment, Hooks, Source};
 use crate::shell::Shells;
-use crate::subagent::Kinds;
+use crate::slash::{Author, SlashBook};
+use crate::subagent::{AgentKind, Kinds};
 use crate::trust::Trust;
 use crate::variables::UserPath;
 
@@ -40,6 +43,14 @@ pub enum StartError {
     /// Commands cannot be held.
     #[error(transparent)]
     Guard(#[from] GuardError),
+    /// There is no such agent.
+    #[error("there is no agent `{name}`; there are: {}", all.join(", "))]
+    NoAgent {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        all: Vec<String>,
+    },
     /// The script cannot be played.
     #[error("cannot play the script `{}`: {why}", path.display())]
     Script {
@@ -54,12 +65,20 @@ impl Prepared {
     /// The sub-agents that there are. Those of a folder that is not trusted are left out.
     fn kinds(&self, notify: &mut dyn FnMut(Notice)) -> Kinds {
         let mut kinds = Kinds::built_in();
+        if self.settings.only_managed_hooks || self.config.settings.hooks == Hooks::Ignored {
+            kinds = kinds.without_hooks();
+        }
         let folders = &self.config.folders;
-        let mut left = kinds.read(&folders.home.join("agents"));
+        let settings = &self.config.settings;
+        let mut left = Vec::new();
+        if settings.reads(Source::User) {
+            left.extend(kinds.read(&folders.home.join("agents"), Source::User));
+        }
         let project = folders.cwd.join(".claude/agents");
-        if self.standing.folder == Trust::Trusted {
-            left.extend(kinds.read(&project));
-        } else if project.is_dir() {
+        let is_read = settings.reads(Source::Project);
+        if is_read && self.standing.folder == Trust::Trusted {
+            left.extend(kinds.read(&project, Source::Project));
+        } else if is_read && project.is_dir() {
             let project = project.display();
             left.push(format!("`{project}`: the folder is not trusted, so its agents do not run"));
         }
@@ -72,6 +91,32 @@ impl Prepared {
         kinds
     }
 
+    /// The sub-agent whose prompt, tools and model the main agent has.
+    fn main_kind(&self, kinds: &Kinds) -> Result<Option<AgentKind>, StartError> {
+        let Some(name) = &self.config.agent else { return Ok(None) };
+        let no_agent = || StartError::NoAgent { name: name.clone(), all: kinds.names() };
+        kinds.find(name).cloned().map(Some).ok_or_else(no_agent)
+    }
+
+    /// Commands and skills. Those of a folder that is not trusted are left out.
+    fn slashes(&self) -> SlashBook {
+        let mut book = SlashBook::default();
+        if self.config.slashes == SlashWish::Ignored {
+            return book;
+        }
+        let folders = &self.config.folders;
+        let settings = &self.config.settings;
+        if settings.reads(Source::User) {
+            book.read(&folders.home, Author::User);
+        }
+        let project = folders.cwd.join(".claude");
+        let is_read = settings.reads(Source::Project) && project != folders.home;
+        if self.standing.folder == Trust::Trusted && is_read {
+            book.read(&project, Author::Project);
+        }
+        book
+    }
+
     /// Puts the session together. `notes` is where its threads report to.
     pub fn start(
         self,
@@ -81,7 +126,7 @@ impl Prepared {
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Session, StartError> {
         let SessionPlace { id, file, old, mut resumed } = place;
-        // First, so that the kernel and the user's shell answer while the rest is made.
+        // First, so that the kernel answers while the rest is made.
         let mut shells = Shells::new(std::env::temp_dir().join(scratch::folder_name()));
         let probe = self.probe(&shells);
         shells.env = self.settings.env.clone().into_iter().collect();
@@ -94,7 +139,11 @@ impl Prepared {
         let session_folder = file.with_extension("");
         let folder = scratch.as_ref().map_or(session_folder, |scratch| scratch.path().to_owned());
         let by_session = || resumed.model.take().unwrap_or_else(|| model::named(None));
-        let model_name = self.chosen.clone().unwrap_or_else(by_session);
+        let (kinds, slashes) = (self.kinds(notify), self.slashes());
+        let main_kind = self.main_kind(&kinds)?;
+        let of_kind = main_kind.as_ref().and_then(|kind| kind.model.as_deref());
+        let of_kind = of_kind.map(|name| model::named(Some(name)));
+        let model_name = self.chosen.clone().or(of_kind).unwrap_or_else(by_session);
         let model = endpoint::model(&self, environment, (&id, resumed.messages.len()))?;
         let old_folder = old.map(|old| old.with_extension(""));
         let key = kept::key(&self)?;
@@ -103,11 +152,10 @@ impl Prepared {
         let key_source = endpoint::key_source(&self, environment);
         let folders = self.config.permissions.folders.iter().chain(&self.settings.folders);
         let folders: Vec<PathBuf> =
-            folders.map(|folder| self.config.folders.cwd.join(folder)).collect();
+            folders.map(|folder| real(&self.config.folders.cwd.join(folder))).collect();
         let all: Vec<PathBuf> =
             std::iter::once(&self.config.folders.cwd).chain(&folders).cloned().collect();
-        let guard = self.guard(&all, probe, notify)?;
-        let kinds = self.kinds(notify);
+        let guard = self.guard(&all, probe)?;
         let Prepared { config, settings, permit, .. } = self;
         notify(Notice::LeftOut { settings: settings.left_out.clone(), context: learned.left_out });
         let variable = |name: &str| settings.variable(environment, name);
@@ -116,11 +164,19 @@ impl Prepared {
         let mut parts = Parts::new((model, &model_name), cwd, &id, permit);
         let asking = &mut parts.asking;
         asking.max_tokens = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS").unwrap_or(asking.max_tokens);
-        asking.thinking = model::thinking_tokens(number("MAX_THINKING_TOKENS"), asking.max_tokens);
-        asking.system = prompt::system(&config.prompt, &learned.context.surroundings);
+        let thinking = config.thinking.or_else(|| number("MAX_THINKING_TOKENS"));
+        asking.thinking = model::thinking_tokens(thinking, asking.max_tokens);
+        asking.effort.clone_from(&config.effort);
+        let mut wishes = config.prompt.clone();
+        if let Some(kind) = &main_kind {
+            wishes.instead = Some(format!("{}\n\n{}", kind.prompt, learned.context.surroundings));
+        }
+        asking.system = prompt::system(&wishes, &learned.context.surroundings);
+        parts.prompt = wishes;
         asking.reminder = learned.context.reminder;
         asking.surroundings = learned.context.surroundings;
-        (asking.news, asking.kept) = (learned.news, learned.kept);
+        asking.news = with_ended(learned.news, &resumed, notify);
+        asking.kept = learned.kept;
         asking.is_cached = variable("DISABLE_PROMPT_CACHING").is_none();
         let site = &mut parts.site;
         site.folders = folders;
@@ -128,29 +184,17 @@ impl Prepared {
             site.permission_files = permission_files(&config.folders);
         }
         site.shells = Arc::new(shells);
-        parts.sandbox = match &guard {
-            None => SandboxWish::Off,
-            Some(guard) if guard.holds() && !guard.may_leave => SandboxWish::Require,
-            Some(_) => SandboxWish::On,
-        };
-        if let Some(guard) = &guard {
-            let (layers, network) = (guard.layers.clone(), guard.network_in(parts.permit.mode));
-            site.shells.make_ready(&layers, network);
-            let folders: Vec<PathBuf> = all.iter().map(|folder| real(folder)).collect();
-            let guard = guard.clone();
-            std::thread::spawn(move || guard.look_around(&folders));
-        }
+        parts.sandbox = sandbox_of(guard.as_ref());
         site.guard = guard;
         site.is_own_folder = scratch.is_some() || is_stored(&file, &config.folders);
         site.folder = folder;
         if is_kept {
             parts.log = Some(Log::at(&file));
             site.backups = Arc::new(Backups::new(Some(home.join("file-history").join(&id))));
-            site.images = config.images.map(|wishes| {
-                let more = site.guard.iter().flat_map(|guard| guard.writable.clone());
-                let roots = guard::image_roots(all.into_iter().chain(more));
-                Arc::new(Images::new(wishes, &id, roots))
-            });
+            let more = site.guard.iter().flat_map(|guard| guard.writable.clone());
+            let roots = all.into_iter().chain(more);
+            let old = old_folder.as_deref().and_then(Path::file_name);
+            site.images = config.images.map(|wishes| images(wishes, &id, roots, old));
             site.todo_file = Some(home.join("todos").join(format!("{id}-agent-{id}.json")));
         }
         site.is_offline = config.source != ModelSource::Api;
@@ -171,10 +215,65 @@ impl Prepared {
         if config.settings.hooks == Hooks::Ignored {
             parts.hooks.retain(Source::is_managed);
         }
-        parts.kinds = kinds;
-        parts.transcript = file;
+        if let Some(kind) = &main_kind {
+            parts.hooks.extend(&kind.hooks);
+        }
+        (parts.budget, parts.schema) = (config.budget, config.schema);
+        parts.fallback = config.fallback.map(|name| model::named(Some(&name)));
+        parts.tools = both(config.tools, main_kind.and_then(|kind| kind.tools));
+        (parts.kinds, parts.slashes) = (kinds, slashes);
+        (parts.transcript, parts.audience) = (file, config.audience);
         let session = Session::assemble(parts, notes);
         Ok(Session { scratch, ..session })
+    }
+}
+
+/// How far a session's commands are held.
+fn sandbox_of(guard: Option<&Guard>) -> SandboxWish {
+    match guard {
+        None => SandboxWish::Off,
+        Some(guard) if !guard.may_leave && guard.holds() => SandboxWish::Require,
+        Some(_) => SandboxWish::On,
+    }
+}
+
+/// The images of these folders, with those of the session that this one continues.
+fn images(
+    wishes: ImageWishes,
+    id: &str,
+    folders: impl Iterator<Item = PathBuf>,
+    old: Option<&OsStr>,
+) -> Arc<Images> {
+    let images = Images::new(wishes, id, guard::image_roots(folders));
+    if let Some(old) = old {
+        images.inherit(&old.to_string_lossy());
+    }
+    Arc::new(images)
+}
+
+/// What the model is told with the next prompt: what has changed, and what does not run any more.
+fn with_ended(
+    news: Option<String>,
+    resumed: &Resumed,
+    notify: &mut dyn FnMut(Notice),
+) -> Option<String> {
+    if !resumed.ended.is_empty() {
+        let names = resumed.ended.iter().map(|(id, name)| format!("`{name}` ({id})"));
+        notify(Notice::Ended(names.collect()));
+    }
+    let ended = resume::notification(&resumed.ended);
+    let news: Vec<String> = news.into_iter().chain(ended).collect();
+    (!news.is_empty()).then(|| news.join("\n"))
+}
+
+/// The tools that are in both lists; None is the list of all.
+fn both(one: Option<Vec<String>>, other: Option<Vec<String>>) -> Option<Vec<String>> {
+    match (one, other) {
+        (Some(one), Some(mut other)) => {
+            other.retain(|name| one.contains(name));
+            Some(other)
+        }
+        (one, other) => one.or(other),
     }
 }
 
@@ -199,14 +298,14 @@ fn permission_files(folders: &Folders) -> Vec<PermissionFile> {
     ]
 }
 
-/// Asks the user's own shell where it finds programs. Nothing of the project has a say.
+/// Where the user's own shell finds programs. Nothing of the project has a say.
 fn user_path(home: Option<&Path>, environment: &dyn Environment) -> UserPath {
     let shell = environment.variable("SHELL").or_else(users_shell);
     let (Some(shell), Some(home)) = (shell, home) else { return UserPath::default() };
     let names = ["USER", "LOGNAME", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "ZDOTDIR"];
     let variables =
         names.iter().filter_map(|name| Some(((*name).to_owned(), environment.variable(name)?)));
-    UserPath::ask(shell.into(), home.to_owned(), variables.collect())
+    UserPath::of(shell.into(), home.to_owned(), variables.collect())
 }
 
 #[cfg(unix)]

@@ -8,6 +8,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
+use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -90,12 +91,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         site.shells.settle();
         site.shells.admit_all();
     }
-    let hold = if is_outside { None } else { hold(&id, &cwd, site).map_err(failed)? };
-    let is_held = hold.is_some();
+    let is_held = !is_outside && site.guard.is_some();
+    let hold = || if is_outside { Ok(None) } else { hold(&id, &cwd, site) };
     let started = site.shells.start(&id, command, text(call, "description"), &cwd, hold);
     started.map_err(failed)?;
     if call.input.get("run_in_background").and_then(Value::as_bool) == Some(true) {
-        return Ok(in_background(&id, site));
+        return Ok(in_background(call, &id, site));
     }
     let asked = number(call, "timeout").map_or(USUAL, |asked| asked as u64);
     let most = Duration::from_millis(asked.min(LONGEST));
@@ -111,13 +112,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     });
     if status == Status::Running && !call.cancel.is_set() && is_backgrounded(&call.id, site) {
         site.backgrounded.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
-        return Ok(in_background(&id, site));
+        return Ok(in_background(call, &id, site));
     }
     if status == Status::Running {
         site.shells.kill(&id);
     }
     let taken = site.shells.settle();
-    ready(site);
     let ended = Ended { id, status, most, is_cancelled: call.cancel.is_set() };
     let mut answer = ended.answer(site);
     if let Err(trouble) = &mut answer {
@@ -151,7 +151,9 @@ fn tell_taken(text: &mut String, taken: &[guard::Taken]) {
 fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<Option<Hold>> {
     let Some(guard) = &site.guard else { return Ok(None) };
     let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
-    let folders: Vec<PathBuf> = site.all_folders().iter().map(|folder| real(folder)).collect();
+    let folders = site.all_folders().into_iter();
+    // One that has become a link since it was added leads elsewhere.
+    let folders: Vec<PathBuf> = folders.filter(|folder| real(folder) == *folder).collect();
     let shells = &site.shells;
     let temp = shells.temp((mode == Mode::Plan).then_some(id))?;
     let blank = shells.blank()?;
@@ -164,12 +166,13 @@ fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<Option<Hold>> {
     Ok(Some(Hold { spec, variables, removed, group: guard.group.clone(), kept }))
 }
 
-/// Has the next command's processes started.
-fn ready(site: &Site) {
-    if let Some(guard) = &site.guard {
-        let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
-        site.shells.make_ready(&guard.layers, guard.network_in(mode));
-    }
+/// Has the next command's processes started, while something else goes on.
+pub(crate) fn ready(site: &Site) {
+    let Some(guard) = &site.guard else { return };
+    let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
+    let (shells, layers, network) =
+        (site.shells.clone(), guard.layers.clone(), guard.network_in(mode));
+    thread::spawn(move || shells.make_ready(layers.get(), network));
 }
 
 /// How a command that is not the model's is held; nothing without a sandbox. `files` may be written
@@ -187,8 +190,11 @@ pub(crate) fn held(
     }))
 }
 
-fn in_background(id: &str, site: &Site) -> Answer {
+fn in_background(call: &Call, id: &str, site: &Site) -> Answer {
     site.shells.set_news(id, true);
+    if let Some(images) = &site.images {
+        images.goes_on(&call.id);
+    }
     let path = site.shells.output(id);
     let message = format!(
         "Command running in background with ID: {id}. Output is being written to: {}",

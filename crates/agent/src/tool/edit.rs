@@ -43,11 +43,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if path.extension().is_some_and(|ext| ext == "ipynb") {
         return Err(Trouble::wrong("This is a notebook: use NotebookEdit."));
     }
+    let pinned = site.pinned(call, &path);
     let found = match guard(&path, site)? {
         Some(found) if found.len() > LARGEST => {
             return Err(Trouble::failed("File is too large to edit (more than 32 MB)."));
         }
-        Some(_) => files::read(&path, LARGEST).map_err(|why| unreadable(&path, &why))?,
+        Some(_) => files::read_fixed(&pinned, LARGEST).map_err(|why| unreadable(&path, &why))?,
         None if old_string.is_empty() => Vec::new(),
         None => return Err(Trouble::wrong("File does not exist.")),
     };
@@ -59,7 +60,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let now = was.with(&at, &new_string);
 
     let mark = if found.starts_with(MARK) { MARK } else { "" };
-    save(&path, format!("{mark}{now}").as_bytes(), site)?;
+    save((&path, &pinned), format!("{mark}{now}").as_bytes(), site)?;
     let detail = EditDetail {
         file_path: &name,
         old_string,

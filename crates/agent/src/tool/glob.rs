@@ -5,12 +5,15 @@
 //! recorded; of too many, the newest are kept, because those are the ones being worked on.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use globset::GlobBuilder;
 use ignore::{DirEntry, WalkBuilder};
+use rules::Pattern;
 use serde::Serialize;
+
+use crate::permit::real;
 
 use super::{Answer, Call, Site, Trouble, plain, text};
 
@@ -40,7 +43,9 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let glob = GlobBuilder::new(&glob).literal_separator(true).build();
     let glob = glob.map_err(|why| Trouble::wrong(format!("Bad pattern: {why}")))?.compile_matcher();
     let mut found = Vec::new();
-    let walk = WalkBuilder::new(&folder).standard_filters(false).filter_entry(is_open).build();
+    let closed = site.closed(call);
+    let is_shown = move |entry: &DirEntry| is_open(entry) && !is_closed(entry.path(), &closed);
+    let walk = WalkBuilder::new(&folder).standard_filters(false).filter_entry(is_shown).build();
     for entry in walk.flatten() {
         if call.cancel.is_set() {
             return Err(cancelled());
@@ -86,6 +91,11 @@ pub(super) fn base(call: &Call, site: &Site) -> Result<PathBuf, Trouble> {
 /// Whether the entry is not a folder of a version control system, or was named by the call.
 pub(super) fn is_open(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !HISTORY.iter().any(|name| entry.file_name() == *name)
+}
+
+/// Whether rules keep a file or folder from being read.
+pub(super) fn is_closed(path: &Path, closed: &[Pattern]) -> bool {
+    closed.iter().any(|pattern| pattern.matches(path) || pattern.matches(&real(path)))
 }
 
 /// The error of a cancelled call.

@@ -8,7 +8,7 @@ mod ignored;
 mod page;
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use ignore::{Walk, WalkBuilder};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::glob::{base, cancelled, is_open};
+use super::glob::{base, cancelled, is_closed, is_open};
 use super::{Answer, Call, Site, Trouble, number, text};
 use ignored::Ignored;
 use page::Page;
@@ -62,7 +62,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let base = base(call, site)?;
     let matcher = matcher(call)?;
     let walk = walk(call, site, &base)?;
-    let files = Files { walk, call };
+    let files = Files { walk, call, real: (base.clone(), site.pinned(call, &base)) };
     match call.input.get("output_mode").and_then(Value::as_str) {
         Some("content") => content(call, site, &matcher, files, base.is_file()),
         Some("count") => count(call, site, &matcher, files),
@@ -121,11 +121,13 @@ fn walk(call: &Call, site: &Site, base: &Path) -> Result<Walk, Trouble> {
         walk.types(types.map_err(|why| Trouble::wrong(format!("Bad type: {why}")))?);
     }
     let ignored = Ignored::default();
+    let closed = site.closed(call);
     walk.filter_entry(move |entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         // What is requested by name is searched.
         let is_named = || only.matched(entry.path(), is_folder).is_whitelist();
         is_open(entry)
+            && !is_closed(entry.path(), &closed)
             && (entry.depth() == 0 || is_named() || !ignored.names(entry.path(), is_folder))
     });
     Ok(walk.build())
@@ -135,10 +137,18 @@ fn walk(call: &Call, site: &Site, base: &Path) -> Result<Walk, Trouble> {
 struct Files<'a> {
     walk: Walk,
     call: &'a Call,
+    /// What is searched, and where that led when the call was judged.
+    real: (PathBuf, PathBuf),
+}
+
+/// A file that is searched.
+struct Searched {
+    path: PathBuf,
+    file: File,
 }
 
 impl Iterator for Files<'_> {
-    type Item = Result<PathBuf, Trouble>;
+    type Item = Result<Searched, Trouble>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -147,7 +157,13 @@ impl Iterator for Files<'_> {
             }
             match self.walk.next()? {
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                    return Some(Ok(entry.into_path()));
+                    let path = entry.into_path();
+                    let Ok(rest) = path.strip_prefix(&self.real.0) else { continue };
+                    let is_base = rest.as_os_str().is_empty();
+                    let at = if is_base { self.real.1.clone() } else { self.real.1.join(rest) };
+                    // A link that has been put in the way meanwhile is not followed.
+                    let Ok(file) = files::open_fixed(&at) else { continue };
+                    return Some(Ok(Searched { path, file }));
                 }
                 _ => {}
             }
@@ -174,13 +190,13 @@ fn content(
         is_parted: before + after > 0,
         is_first: true,
     };
-    for path in files {
-        let path = path?;
+    for found in files {
+        let Searched { path, file } = found?;
         if !is_one {
             lines.name = site.short(&path).to_string_lossy().into_owned();
         }
         lines.is_first = true;
-        let _ = searcher.search_path(matcher, &path, &mut lines);
+        let _ = searcher.search_file(matcher, &file, &mut lines);
         if lines.page.is_full() {
             break;
         }
@@ -274,10 +290,10 @@ fn counted(
     most: u64,
 ) -> impl Iterator<Item = Result<(PathBuf, u64), Trouble>> {
     let mut searcher = searcher(call).line_number(false).build();
-    files.filter_map(move |path| match path {
-        Ok(path) => {
+    files.filter_map(move |found| match found {
+        Ok(Searched { path, file }) => {
             let mut count = Count { matches: 0, most };
-            let _ = searcher.search_path(matcher, &path, &mut count);
+            let _ = searcher.search_file(matcher, &file, &mut count);
             (count.matches > 0).then_some(Ok((path, count.matches)))
         }
         Err(trouble) => Some(Err(trouble)),

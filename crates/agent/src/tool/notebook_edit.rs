@@ -53,6 +53,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if path.extension().is_none_or(|ext| ext != "ipynb") {
         return Err(Trouble::wrong("This is not a notebook (.ipynb): use Edit."));
     }
+    let at = site.pinned(call, &path);
     match guard(&path, site)? {
         None => return Err(Trouble::wrong("File does not exist.")),
         Some(found) if found.len() > LARGEST => {
@@ -60,7 +61,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         }
         Some(_) => {}
     }
-    let original = files::read_text(&path, LARGEST).map_err(|why| unreadable(&path, &why))?;
+    let original = files::read_text_fixed(&at, LARGEST).map_err(|why| unreadable(&path, &why))?;
     let broken = |why| Trouble::failed(format!("{} is not a notebook: {why}", path.display()));
     let notebook: Notebook<'_> = serde_json::from_str(&original).map_err(broken)?;
     let cells: Vec<&RawValue> = serde_json::from_str(notebook.cells.get()).map_err(broken)?;
@@ -81,7 +82,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         "delete" => sheet.delete(call)?,
         _ => return Err(Trouble::wrong(format!("There is no edit_mode {mode}."))),
     };
-    save(&path, done.updated.as_bytes(), site)?;
+    save((&path, &at), done.updated.as_bytes(), site)?;
     let detail = NotebookEditDetail {
         new_source: text(call, "new_source"),
         cell_type: &done.cell_type,

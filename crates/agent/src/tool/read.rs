@@ -6,6 +6,7 @@
 
 mod media;
 pub(super) mod notebook;
+mod pages;
 
 use std::fmt::Write as _;
 use std::fs::{self};
@@ -62,18 +63,17 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if !found.is_file() {
         return Err(Trouble::failed(format!("{} is not a regular file.", path.display())));
     }
-    let file = files::open(&path).map_err(|why| missing(&path, &why))?;
+    // Not where it leads now: where it led when it was permitted.
+    let file = files::open_fixed(&site.pinned(call, &path)).map_err(|why| missing(&path, &why))?;
     let found = file.metadata().map_err(|why| unreadable(&path, &why))?;
     let mut file = BufReader::new(Printed::new(file));
     let head = file.fill_buf().map_err(|why| unreadable(&path, &why))?;
     let is_binary = head.contains(&0);
-    if call.input.contains_key("pages") {
-        return Err(Trouble::wrong(
-            "Pages are not read one by one here: leave `pages` out, and all of the PDF is read.",
-        ));
-    }
+    let pages = text(call, "pages").trim();
     let answer = if let Some(kind) = media::kind(head) {
-        media::read(kind, &path, &mut file, found.len())?
+        media::read(kind, &path, &mut file, (found.len(), pages))?
+    } else if !pages.is_empty() {
+        return Err(Trouble::wrong(media::NO_PAGES));
     } else if path.extension().is_some_and(|ext| ext == "ipynb") && !is_binary {
         notebook::read(&path, &mut file, found.len())?
     } else if is_binary {

@@ -342,3 +342,52 @@ fn documents_that_the_api_would_refuse() {
     let expected = "The document is encrypted. Decrypt it with Bash and qpdf.".to_owned();
     assert_eq!(bench.refusal(run, &input("secret.pdf")), (false, expected));
 }
+
+/// A grey picture that can be decoded, without compression.
+fn grey(width: u32, height: u32) -> Vec<u8> {
+    let crc = |bytes: &[u8]| {
+        let step = |crc: u32, byte: &u8| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+                if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 }
+            })
+        };
+        !bytes.iter().fold(u32::MAX, step)
+    };
+    let rows: Vec<u8> =
+        (0..height).flat_map(|_| std::iter::once(0).chain((0..width).map(|_| 128))).collect();
+    let adler = rows.iter().fold((1_u32, 0_u32), |(a, b), byte| {
+        let a = (a + u32::from(*byte)) % 65_521;
+        (a, (b + a) % 65_521)
+    });
+    let mut data = vec![0x78, 0x01];
+    let len = u16::try_from(rows.len()).unwrap();
+    data.push(1);
+    data.extend(len.to_le_bytes());
+    data.extend((!len).to_le_bytes());
+    data.extend(rows);
+    data.extend(((adler.1 << 16) | adler.0).to_be_bytes());
+    let mut head = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    head.extend([8, 0, 0, 0, 0]);
+    let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
+    for (name, content) in [(b"IHDR", head), (b"IDAT", data), (b"IEND", Vec::new())] {
+        out.extend(u32::try_from(content.len()).unwrap().to_be_bytes());
+        let part = [name.as_slice(), &content].concat();
+        out.extend(&part);
+        out.extend(crc(&part).to_be_bytes());
+    }
+    out
+}
+
+#[test]
+fn a_picture_that_is_too_large_is_made_smaller() {
+    let bench = TestSite::new();
+    bench.file("wide.png", grey(9_000, 6));
+    let (output, detail) = bench.run(run, &input("wide.png"));
+    let detail: serde_json::Value = serde_json::from_str(&detail).unwrap();
+    let sizes = &detail["file"]["dimensions"];
+    assert_eq!((&sizes["originalWidth"], &sizes["displayWidth"]), (&json!(9_000), &json!(2_000)));
+    let blocks: serde_json::Value = serde_json::from_str(&output).unwrap();
+    let data = STANDARD.decode(blocks[0]["source"]["data"].as_str().unwrap()).unwrap();
+    let size = imagesize::blob_size(&data).unwrap();
+    assert_eq!((size.width, size.height), (2_000, 1));
+}

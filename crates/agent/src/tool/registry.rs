@@ -11,11 +11,12 @@ use rules::{Access, Mode};
 use serde_json::Value;
 
 use super::{
-    Answer, Call, Content, Site, ToolSpec, Trouble, all, bash, edit, exit_plan_mode, glob, grep,
-    notebook_edit, read, task_output, task_stop, text, todo_write, web_fetch, web_search, write,
+    Answer, Call, Content, Site, ToolSpec, Trouble, all, ask_user_question, bash, checked, edit,
+    exit_plan_mode, glob, grep, notebook_edit, read, task_output, task_stop, text, todo_write,
+    web_fetch, web_search, write,
 };
 use crate::context;
-use crate::host::AskedWhat;
+use crate::host::{AskedWhat, Audience};
 
 /// Something that the model can do.
 pub trait Tool: Send + Sync {
@@ -25,6 +26,10 @@ pub trait Tool: Send + Sync {
     fn is_parallel(&self) -> bool;
     /// Whether it is offered in a session that begins in this mode.
     fn is_offered(&self, mode: Mode) -> bool;
+    /// What is wrong with the input of a call, if anything is.
+    fn check(&self, call: &Call) -> Result<(), Trouble> {
+        checked(call, self.spec())
+    }
     /// What a call would read, change, run and reach.
     fn access(&self, call: &Call, site: &Site) -> Access;
     /// What a person is asked before it runs, if they are asked.
@@ -52,11 +57,13 @@ impl fmt::Debug for Registry {
 impl Registry {
     /// The tools of this program, in the order in which they are described to the model.
     pub fn built_in() -> Registry {
-        let tool = |spec: &'static ToolSpec| -> Option<Arc<dyn Tool>> {
-            let part = PARTS.iter().find(|part| part.name == spec.name)?;
-            Some(Arc::new(BuiltIn { spec, part }))
-        };
-        Registry(all().iter().filter_map(tool).collect())
+        let is_there = |tool: &Arc<dyn Tool>| tool.question() != AskedWhat::Questions;
+        Registry(built_in(Audience::Program).filter(is_there).collect())
+    }
+
+    /// The tools that ask, where a person is there to be asked at any time.
+    pub fn for_person() -> impl Iterator<Item = Arc<dyn Tool>> {
+        built_in(Audience::Person).filter(|tool| tool.question() != AskedWhat::Call)
     }
 
     /// Adds a tool; one with the same name is replaced.
@@ -83,6 +90,13 @@ impl Registry {
     }
 }
 
+fn built_in(audience: Audience) -> impl Iterator<Item = Arc<dyn Tool>> {
+    all().iter().filter_map(move |spec| -> Option<Arc<dyn Tool>> {
+        let part = PARTS.iter().find(|part| part.name == spec.name)?;
+        Some(Arc::new(BuiltIn { spec, part, audience }))
+    })
+}
+
 /// Whether calls of a built-in tool may run in parallel with others.
 pub(crate) fn is_parallel(name: &str) -> bool {
     PARTS.iter().any(|part| part.name == name && part.is_parallel)
@@ -93,6 +107,7 @@ pub(crate) fn is_parallel(name: &str) -> bool {
 struct BuiltIn {
     spec: &'static ToolSpec,
     part: &'static BuiltInPart,
+    audience: Audience,
 }
 
 struct BuiltInPart {
@@ -112,7 +127,18 @@ impl Tool for BuiltIn {
     }
 
     fn is_offered(&self, mode: Mode) -> bool {
-        mode == Mode::Plan || self.part.name != exit_plan_mode::NAME
+        // A person may switch to plan mode at any time.
+        let may_plan = mode == Mode::Plan || self.audience == Audience::Person;
+        may_plan || self.part.name != exit_plan_mode::NAME
+    }
+
+    fn check(&self, call: &Call) -> Result<(), Trouble> {
+        checked(call, self.spec)?;
+        if self.part.name == ask_user_question::NAME {
+            ask_user_question::check(call)
+        } else {
+            Ok(())
+        }
     }
 
     fn access(&self, call: &Call, site: &Site) -> Access {
@@ -122,6 +148,7 @@ impl Tool for BuiltIn {
     fn question(&self) -> AskedWhat {
         match self.part.name {
             exit_plan_mode::NAME => AskedWhat::Plan,
+            ask_user_question::NAME => AskedWhat::Questions,
             _ => AskedWhat::Call,
         }
     }
@@ -147,7 +174,8 @@ const fn parallel(
     BuiltInPart { name, is_parallel: true, access, run }
 }
 
-const PARTS: [BuiltInPart; 13] = [
+const PARTS: [BuiltInPart; 14] = [
+    part(ask_user_question::NAME, |_, _| Access::default(), ask_user_question::run),
     part("Bash", runs, bash::run),
     part("Edit", |call, site| writes(call, site, "file_path"), edit::run),
     part(exit_plan_mode::NAME, |_, _| Access::default(), exit_plan_mode::run),

@@ -1,7 +1,9 @@
 //! `WebFetch`: fetches a web page as Markdown. No second model reads it: the model that makes the
 //! call knows what it needs the page for.
 //!
-//! Invariants: only `http` and `https`, and only the public internet ([`reach`]); a redirect to
+//! Invariants: only `http` and `https`, and only the public internet ([`reach`]), unless both rules
+//! and sandbox are switched off; the address that was checked is the one that is connected to; what
+//! a proxy connects to is the proxy's affair, except for names of the local network; a redirect to
 //! another host, port or scheme is reported, not followed; a page of any length and any shape takes
 //! bounded time and stack; a cancelled call does not wait.
 
@@ -10,6 +12,7 @@ mod reach;
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +23,9 @@ use serde::Serialize;
 
 use super::{Answer, Call, Cancel, Site, Trouble, text};
 use crate::api::http::through;
+use crate::permit::Mode;
 use crate::secret::PROXIES;
+use reach::Hosts;
 
 /// How many bytes of a page are read, and how many characters of it the model gets.
 const READ: u64 = 10 << 20;
@@ -44,6 +49,8 @@ struct WebFetchDetail<'a> {
 
 /// How pages are reached.
 struct Way {
+    /// Which hosts may be.
+    hosts: Hosts,
     /// Hosts that need not be on the public internet.
     near: Vec<String>,
     /// Proxies, if the environment does not contain them.
@@ -74,7 +81,8 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let url: reqwest::Url = named
         .parse()
         .map_err(|error| Trouble::wrong(format!("`{named}` is no address: {error}")))?;
-    let way = Way { near: site.near_hosts.clone(), proxies: site.proxies.clone() };
+    let way =
+        Way { hosts: hosts(site), near: site.near_hosts.clone(), proxies: site.proxies.clone() };
     let found = in_time(start, url, way, &call.cancel)?;
     let mut excerpt: String = found.text.chars().take(TOLD).collect();
     if excerpt.len() < found.text.len() {
@@ -89,6 +97,13 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         url: named,
     };
     Ok(Answer::text(excerpt.clone(), &detail))
+}
+
+/// Which hosts may be reached. Whoever has switched off both rules and sandbox has commands that
+/// reach what the user can; then this does, too.
+fn hosts(site: &Site) -> Hosts {
+    let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
+    if site.guard.is_none() && mode == Mode::Bypass { Hosts::All } else { Hosts::Public }
 }
 
 /// Fetches a page on a thread of its own, and waits for it until the time is over or the call is
@@ -126,7 +141,7 @@ fn failed(error: &dyn std::fmt::Display) -> Trouble {
 }
 
 fn fetch(mut url: reqwest::Url, way: &Way, stop: &Cancel) -> Result<Fetched, Trouble> {
-    let found = reach::look_up(&url, &way.near, way.is_proxied())?;
+    let found = reach::look_up(&url, way.hosts, &way.near, way.is_proxied())?;
     let client = Client::builder()
         .user_agent(crate::USER_AGENT)
         .redirect(Policy::none())

@@ -180,6 +180,10 @@ fn nobody_near_is_asked() {
         "168.63.129.16",
         "224.0.0.1",
         "255.255.255.255",
+        "metadata.google.internal",
+        "metadata",
+        "printer.local",
+        "a.b.localhost",
     ] {
         let message = refusal(&format!("http://{host}:{port}/page"));
         assert!(message.contains("is not on the public internet"), "{host}: {message}");
@@ -213,7 +217,7 @@ fn a_page_stays_where_it_was_asked_for() {
 #[test]
 fn an_address_has_the_port_of_its_scheme() {
     let url = reqwest::Url::parse("http://localhost/").unwrap();
-    let found = reach::look_up(&url, &["localhost".to_owned()], false);
+    let found = reach::look_up(&url, Hosts::Public, &["localhost".to_owned()], false);
     let Ok(found) = found else { panic!("localhost is not known") };
     assert!(!found.addresses.is_empty());
     assert!(found.addresses.iter().all(|address| address.port() == 0), "{:?}", found.addresses);

@@ -8,10 +8,12 @@
 
 pub(super) mod patch;
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use files::{FixedFolder, Missing, NewAccess};
 use serde::Serialize;
 
 use super::read::numbered;
@@ -39,15 +41,16 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let path = site.path(text(call, "file_path"));
     let content = text(call, "content");
     let name = path.to_string_lossy();
+    let at = site.pinned(call, &path);
     let found = guard(&path, site)?;
     let old = match &found {
         Some(found) if found.len() <= LARGEST => {
-            let old = files::read(&path, LARGEST).map_err(|why| unreadable(&path, &why))?;
+            let old = files::read_fixed(&at, LARGEST).map_err(|why| unreadable(&path, &why))?;
             Some(String::from_utf8_lossy(&old).replace("\r\n", "\n"))
         }
         _ => None,
     };
-    save(&path, content.as_bytes(), site)?;
+    save((&path, &at), content.as_bytes(), site)?;
     if found.is_none() {
         let detail = WriteDetail {
             r#type: "create",
@@ -110,11 +113,12 @@ pub(super) fn unreadable(path: &Path, why: &io::Error) -> Trouble {
     Trouble::failed(format!("Cannot read {}: {why}", path.display()))
 }
 
-/// Copies a file, writes it, and records the new content as known.
-pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Trouble> {
+/// Copies a file, writes it, and records the new content as known. `at` is where the path led when
+/// the call was permitted.
+pub(super) fn save((path, at): (&Path, &Path), content: &[u8], site: &Site) -> Result<(), Trouble> {
     // Checked again directly before writing: preparing the content may have taken a while.
     if guard(path, site)?.is_some_and(|found| found.len() <= LARGEST) {
-        let old = files::read(path, LARGEST).map_err(|why| unreadable(path, &why))?;
+        let old = files::read_fixed(at, LARGEST).map_err(|why| unreadable(path, &why))?;
         if site.secrets.would_be_lost(&old, content) {
             return Err(Trouble::wrong(format!(
                 "{} holds a key of the API that you were not shown, and this would take its place. Edit other lines of the file one by one.",
@@ -124,61 +128,61 @@ pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Troub
     }
     let failed = |what, why| Trouble::failed(format!("{what} {}: {why}", path.display()));
     site.backups.keep(path).map_err(|why| failed("Cannot keep a copy of", why))?;
-    put(path, content, &site.nature.id()).map_err(|why| failed("Cannot write", why))?;
+    put(at, content, &site.nature.id()).map_err(|why| failed("Cannot write", why))?;
     site.seen.note(path, Print::of(content));
     Ok(())
 }
 
-/// Writes a file.
-fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
-    // The target of a link is replaced, not the link.
-    let target = match fs::canonicalize(path) {
-        Err(_) if path.is_symlink() => return Err(io::Error::other("the link leads nowhere")),
-        Err(_) => path.to_owned(),
-        Ok(target) => target,
+/// Writes a file at a path without links.
+fn put(target: &Path, content: &[u8], id: &str) -> io::Result<()> {
+    let old = fs::symlink_metadata(target).ok();
+    if old.as_ref().is_some_and(Metadata::is_symlink) {
+        return Err(io::Error::other("the link leads nowhere"));
+    }
+    let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
     };
-    let folder = target.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
-    let old = fs::metadata(&target).ok();
+    let folder = FixedFolder::open(folder, Missing::Made)?;
     if old.as_ref().is_some_and(|old| old.permissions().readonly()) {
         // A rename would ignore that.
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     if old.as_ref().is_some_and(has_more_names) {
-        return in_place(&target, content);
+        return in_place(&folder, name, content);
     }
-    match replace(&target, content, &folder.join(format!(".{id}.part")), old.as_ref()) {
-        Err(why) if old.is_some() && is_held(&why) => in_place(&target, content),
+    match replace(&folder, name, content, (&format!(".{id}.part"), old.as_ref())) {
+        Err(why) if old.is_some() && is_held(&why) => in_place(&folder, name, content),
         done => done,
     }
 }
 
 /// Writes a new file next to another, and renames it into its place.
-fn replace(target: &Path, content: &[u8], part: &Path, old: Option<&Metadata>) -> io::Result<()> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
+fn replace(
+    folder: &FixedFolder,
+    name: &OsStr,
+    content: &[u8],
+    (part, old): (&str, Option<&Metadata>),
+) -> io::Result<()> {
+    let part = OsStr::new(part);
     // Only its future owner may read it.
-    #[cfg(unix)]
-    if old.is_some() {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    let written = options.open(part).and_then(|mut file| {
+    let access = if old.is_some() { NewAccess::Private } else { NewAccess::Usual };
+    let written = folder.create(part, access).and_then(|mut file| {
         file.write_all(content)?;
         if let Some(old) = old {
             give(&file, old);
             file.set_permissions(old.permissions())?;
         }
         file.sync_all()?;
-        fs::rename(part, target)
+        folder.rename(part, name)
     });
     if written.is_err() {
-        let _ = fs::remove_file(part);
+        let _ = folder.remove(part);
     }
     written
 }
 
-fn in_place(target: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = File::options().write(true).truncate(true).open(target)?;
+fn in_place(folder: &FixedFolder, name: &OsStr, content: &[u8]) -> io::Result<()> {
+    let mut file = folder.truncate(name)?;
     file.write_all(content)?;
     file.sync_all()
 }

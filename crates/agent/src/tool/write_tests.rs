@@ -8,6 +8,8 @@ use std::thread;
 
 use serde_json::json;
 
+use files::{FixedFolder, Missing};
+
 use super::run;
 use super::test_site::TestSite;
 use crate::freshness::Print;
@@ -159,7 +161,11 @@ fn nobody_else_reads_what_they_could_not() {
     // The rename fails: a folder is in its place.
     let (part, folder) = (bench.path("part"), bench.path("folder"));
     fs::create_dir(&folder).unwrap();
-    super::replace(&folder, b"new\n", &part, Some(&old)).unwrap_err();
+    let root = FixedFolder::open(&bench.site.root, Missing::Error).unwrap();
+    let replace = |name: &str, content: &[u8]| {
+        super::replace(&root, name.as_ref(), content, ("part", Some(&old)))
+    };
+    replace("folder", b"new\n").unwrap_err();
     assert!(!part.exists());
     let (done, long) = (AtomicBool::new(false), vec![b'x'; 16 << 20]);
     thread::scope(|scope| {
@@ -169,7 +175,7 @@ fn nobody_else_reads_what_they_could_not() {
                 assert!(matches!(mode, Err(_) | Ok(0o600 | 0o640)), "{mode:?}");
             }
         });
-        super::replace(&path, &long, &part, Some(&old)).unwrap();
+        replace("secret.txt", &long).unwrap();
         done.store(true, Ordering::SeqCst);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     });
@@ -188,7 +194,8 @@ fn a_file_in_a_folder_that_cannot_be_changed_is_written() {
     assert_eq!(bench.text("fixed/a.txt"), "new\n");
     let busy = std::io::Error::from(std::io::ErrorKind::ResourceBusy);
     assert!(super::is_held(&busy) && !super::is_held(&std::io::ErrorKind::StorageFull.into()));
-    super::in_place(&path, b"newest\n").unwrap();
+    let at = FixedFolder::open(folder, Missing::Error).unwrap();
+    super::in_place(&at, "a.txt".as_ref(), b"newest\n").unwrap();
     assert_eq!(bench.text("fixed/a.txt"), "newest\n");
 }
 

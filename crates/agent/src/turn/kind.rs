@@ -32,10 +32,16 @@ pub enum Input {
     Answered(String, Answer),
     /// A text of the client for the model, which goes along with the next request.
     Remark(String),
+    /// What the command stands for that the next prompt is.
+    Expansion(String),
+    /// What the shell command printed that the next prompt is.
+    Printed(String),
     /// A text of the client after which the model is asked once more, although its turn was over.
     GoOn(String),
     /// The turn is to end before the next request; why.
     Halt(String),
+    /// The run has cost what it may cost: the turn ends before the next request.
+    OverBudget,
     /// The user wants the turn to stop.
     Interrupt,
     /// Something could not be recorded.
@@ -81,6 +87,10 @@ pub enum Entry {
     Prompt(Prompt),
     /// What the client itself says.
     Meta(String),
+    /// What a command of the user stands for.
+    Expansion(String),
+    /// What a shell command of the user's printed.
+    Printed(String),
     /// A block of an answer.
     Block(Block),
     /// The id of a call, and its result.
@@ -139,6 +149,10 @@ pub enum Outcome {
     Unfinished(&'static str),
     /// The maximum number of rounds was reached.
     MaxTurns(u32),
+    /// The run has cost what it may cost.
+    OverBudget,
+    /// What it has to return did not come, after so many reminders.
+    NoOutput(u32),
     /// The user stopped it.
     Interrupted,
     /// A hook ended it; why.

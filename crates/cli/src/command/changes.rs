@@ -3,14 +3,16 @@
 //! Invariant: every change that is between two images is in the output once: under the turn that
 //! made it, or under someone else.
 
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use snapshot::diff;
 use snapshot::moment::{Actor, spans};
 use snapshot::plan::look;
-use snapshot::tree::{Folder, State, differences};
+use snapshot::tree::{self, Folder, State, Why, differences};
 use snapshot::{Log, Moment};
 use transcript::conversation::agents::WithAgents;
 
@@ -18,7 +20,7 @@ use crate::failure::Failure;
 use crate::images::{self, Kept};
 use crate::out::JSON_VERSION;
 use crate::select;
-use crate::text::{count, printable};
+use crate::text::count;
 use crate::world::World;
 
 /// Show everything that a session's turns changed on disk, commands included, as a diff
@@ -90,8 +92,12 @@ struct ChangesRow<'a> {
 pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let kept = images::open(world)?;
+    let _shared = kept.share()?;
     let family = WithAgents::open(&session)?;
     let turns = family.main.turns();
+    if let Some(turn) = args.turn {
+        images::is_turn(turn, turns.live.len())?;
+    }
     let numbers = images::turn_numbers(&family, &turns.live)?;
     let moments = moments(&kept, session.id.as_str())?;
     if moments.is_empty() {
@@ -101,7 +107,7 @@ pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failu
     let mut pieces: Vec<Piece> = Vec::new();
     let roots = roots(&moments);
     for span in spans(&moments) {
-        let owner = match (span.actor, span.about.prompt.as_ref()) {
+        let owner = match (span.actor, span.prompt) {
             (Actor::Other, _) => Owner::Other,
             (Actor::Agent, _) if span.about.tool.as_deref() == Some("rewind") => Owner::Rewind,
             (Actor::Agent, Some(prompt)) => {
@@ -129,16 +135,31 @@ pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failu
                 is
             };
             for change in differences(&load(before)?, &after) {
-                let path = root.join(
-                    <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&change.place),
-                );
+                let path = root.join(OsStr::from_bytes(&change.place));
                 add(&mut pieces, Piece { owner, path, before: change.before, after: change.after });
             }
         }
     }
     pieces.retain(|piece| piece.before != piece.after);
     pieces.retain(|piece| args.turn.is_none_or(|turn| piece.owner == Owner::Turn(turn)));
-    print(world, args, &kept, &pieces)
+    print(world, args, &kept, &pieces)?;
+    if args.json {
+        return Ok(());
+    }
+    let outside = outside(&kept, &moments)?;
+    images::tell_outside(world, &outside)
+}
+
+/// What the last image does not cover.
+fn outside(kept: &Kept, moments: &[Moment]) -> Result<Vec<(PathBuf, Why)>, Failure> {
+    let mut all = Vec::new();
+    for tree in moments.last().into_iter().flat_map(|moment| &moment.trees) {
+        let image = Folder::load(&kept.store, tree.image);
+        let image = image.map_err(|error| Failure::unreadable(kept.store.folder(), error))?;
+        let path = |place: &[u8]| tree.root.join(OsStr::from_bytes(place));
+        all.extend(tree::outside(&image).into_iter().map(|(place, why, _)| (path(&place), why)));
+    }
+    Ok(all)
 }
 
 fn moments(kept: &Kept, session: &str) -> Result<Vec<Moment>, Failure> {
@@ -207,21 +228,10 @@ fn print(
             };
             writeln!(world.out, "{head}")?;
         }
-        let path = piece.path.display().to_string();
-        writeln!(
-            world.out,
-            "  {} {} (+{} -{})",
-            shown.kind.word(),
-            printable(&path),
-            shown.added,
-            shown.removed
-        )?;
-        if let Some(note) = &shown.note {
-            writeln!(world.out, "    {}", printable(note))?;
-        }
-        for line in shown.hunks.lines() {
-            writeln!(world.out, "    {}", printable(line))?;
-        }
+        images::print(world, &piece.path, &shown)?;
+    }
+    if pieces.is_empty() {
+        world.out.note("nothing was changed")?;
     }
     if of_git > 0 && !args.json {
         let text = count(of_git, "file");

@@ -1,6 +1,8 @@
 //! `quipu chat`: the agent.
 
+mod cold;
 mod console;
+mod debug;
 mod demo;
 mod explain;
 mod failed;
@@ -47,9 +49,13 @@ pub(crate) struct ChatArgs {
     /// Continue the newest session of this folder
     #[arg(short, long = "continue", conflicts_with = "resume")]
     continues: bool,
-    /// Resume a session: its id, the start of its id, its file, or its title
-    #[arg(short, long, value_name = "SESSION")]
+    /// Resume a session: its id, the start of its id, its file, or its title; without a value, pick
+    /// one in the terminal
+    #[arg(short, long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "")]
     resume: Option<String>,
+    /// With `--resume` or `--continue`: go on from this record, and leave what follows it aside
+    #[arg(long, value_name = "UUID")]
+    resume_session_at: Option<String>,
     /// Continue in a new session, and leave the old one unchanged
     #[arg(long)]
     fork_session: bool,
@@ -78,27 +84,57 @@ pub(crate) struct ChatArgs {
     /// At most this many requests per prompt
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
+    /// Stop before the next request once the run has cost so many dollars
+    #[arg(long, value_name = "DOLLARS")]
+    max_budget_usd: Option<f64>,
+    /// How many tokens of an answer may be thinking
+    #[arg(long, value_name = "N")]
+    max_thinking_tokens: Option<u64>,
     /// The model: its name, or `opus`, `sonnet`, `haiku`
     #[arg(long)]
     model: Option<String>,
+    /// The model that goes on after the other one was overloaded three times in a row
+    #[arg(long, value_name = "MODEL")]
+    fallback_model: Option<String>,
+    /// How much the model is to think and write
+    #[arg(long, value_name = "LEVEL", value_parser = ["low", "medium", "high", "xhigh", "max"])]
+    effort: Option<String>,
+    /// Features of the API that requests ask for in addition (`anthropic-beta`)
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    betas: Vec<String>,
+    /// The JSON Schema of the result: it is checked, and printed instead of the answer
+    #[arg(long, value_name = "SCHEMA")]
+    json_schema: Option<String>,
     /// Replace the system prompt
     #[arg(long, value_name = "TEXT")]
     system_prompt: Option<String>,
+    /// Replace the system prompt by the text of a file
+    #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
+    system_prompt_file: Option<PathBuf>,
     /// Append to the system prompt
     #[arg(long, value_name = "TEXT")]
     append_system_prompt: Option<String>,
+    /// Append the text of a file to the system prompt
+    #[arg(long, value_name = "FILE", conflicts_with = "append_system_prompt")]
+    append_system_prompt_file: Option<PathBuf>,
     /// Another folder that tools may work in
     #[arg(long, value_name = "FOLDER", num_args = 1..)]
     add_dir: Vec<PathBuf>,
     /// Settings: a file, or JSON
     #[arg(long, value_name = "SETTINGS")]
     settings: Option<String>,
+    /// Which settings files count: `user`, `project`, `local`; an administrator's always do
+    #[arg(long, value_name = "SOURCES")]
+    setting_sources: Option<String>,
     /// What needs no question: `Bash(git diff:*)`, `Edit(src/**)`, `WebFetch(domain:x.org)`, `Bash`
     #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "RULE", num_args = 1..)]
     allowed_tools: Vec<String>,
     /// What is refused, in every mode; a tool without brackets is not offered at all
     #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "RULE", num_args = 1..)]
     disallowed_tools: Vec<String>,
+    /// The only tools: `Bash,Edit,Read`; an empty text for none, `default` for all
+    #[arg(long, value_name = "TOOL", num_args = 1..)]
+    tools: Vec<String>,
     /// `default`, `acceptEdits` (files in this folder may be changed), `plan` (nothing is changed),
     /// `dontAsk` (what would be a question is refused), `auto` (as `acceptEdits`, and commands in
     /// the sandbox) or `bypassPermissions` (everything is allowed)
@@ -153,12 +189,31 @@ pub(crate) struct ChatArgs {
     /// In a terminal: print lines only, with numbered choices; for screen readers
     #[arg(long)]
     ax_screen_reader: bool,
+    /// Print on stderr what happens: requests, calls, hooks, sub-agents, summaries; KINDS: only
+    /// some of these (`--debug=api,tools,hooks,agents,compaction`)
+    #[arg(short, long, value_name = "KINDS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    debug: Option<String>,
+    /// The same, into a file
+    #[arg(long, value_name = "FILE")]
+    debug_file: Option<PathBuf>,
     /// With `stream-json`: also print which hooks run
     #[arg(long)]
     include_hook_events: bool,
     /// More sub-agents, as JSON: `{"NAME": {"description": …, "prompt": …, "tools": […]}}`
     #[arg(long, value_name = "JSON")]
     agents: Option<String>,
+    /// Be this agent: its prompt, its tools, its model
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Ignore commands and skills of the user and the project
+    #[arg(long)]
+    disable_slash_commands: bool,
+    /// Not supported: MCP servers are refused
+    #[arg(long, value_name = "CONFIG", num_args = 1.., hide = true)]
+    mcp_config: Vec<String>,
+    /// Nothing to do: there are no MCP servers
+    #[arg(long, hide = true)]
+    strict_mcp_config: bool,
     /// Do not save the session
     #[arg(long)]
     no_session_persistence: bool,
@@ -220,6 +275,7 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     if args.only_trusts() {
         return start::trust(world);
     }
+    images::settle(world)?;
     if console::is_wanted(args) {
         return console::run(world, args);
     }
@@ -249,7 +305,8 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
         Some(PromptTool::Stdio) => Asking::Host,
         None => Asking::Nobody,
     };
-    let mut face = Headless::new(format, init, out, driver.nature.clone()).asking(asking);
+    let face = Headless::new(format, init, out, driver.nature.clone()).asking(asking);
+    let mut face = debug::Watched::new(face, args)?;
     let code = driver.run(&inbox, &mut face);
     if let Some(images) = &driver.site.images {
         images.close();

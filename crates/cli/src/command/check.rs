@@ -16,7 +16,7 @@ use transcript::format::time::Time;
 
 use crate::failure::Failure;
 use crate::out::{BAD, BOLD, DIM, GOOD, JSON_VERSION, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, styled, unstyled};
 use crate::resume_command::resume_command;
 use crate::select::{self, Which};
 use crate::survey::{self, Surveyed, headline, short_id};
@@ -158,27 +158,27 @@ fn describe(world: &mut World, path: &Path, asked: &Asked, report: &Report) -> R
     let title = title(world, one.as_ref());
     let page = &mut Page::new(&mut world.out);
     let title = fit(&title, page.width.saturating_sub(12).max(20));
-    page.line(&[Span::new(BOLD, format!("{}  {title}", shown(&name)))])?;
-    page.paragraph(&Lead::spaces(2), &[Span::new(DIM, shown(&path.display().to_string()))])?;
+    page.line(&[styled(BOLD, format!("{}  {title}", shown(&name)))])?;
+    page.paragraph(&Lead::spaces(2), &[styled(DIM, shown(&path.display().to_string()))])?;
     let style = match report.verdict {
         Verdict::Full => GOOD,
         Verdict::Loss => WARN,
         Verdict::Rejected | Verdict::Refused => BAD,
     };
-    let mut verdict = vec![Span::new(style, report.verdict.words()), Span::plain(summary(report))];
+    let mut verdict = vec![styled(style, report.verdict.words()), unstyled(summary(report))];
     let version = &asked.version;
     let rules = if asked.is_observed {
         format!("  (as {version})")
     } else {
         format!("  (as {version}, with the rules of {})", report.version)
     };
-    verdict.push(Span::new(DIM, rules));
+    verdict.push(styled(DIM, rules));
     page.paragraph(&Lead::spaces(2), &verdict)?;
     if let Some(installed) = installed {
-        page.paragraph(&Lead::spaces(2), &[Span::new(WARN, installed)])?;
+        page.paragraph(&Lead::spaces(2), &[styled(WARN, installed)])?;
     }
     if let Some(context) = &report.context {
-        page.paragraph(&Lead::spaces(2), &[Span::plain(of_context(context))])?;
+        page.paragraph(&Lead::spaces(2), &[unstyled(of_context(context))])?;
     }
     for group in groups(&report.findings) {
         finding(page, &group)?;
@@ -189,7 +189,7 @@ fn describe(world: &mut World, path: &Path, asked: &Asked, report: &Report) -> R
     let rows = [("next", next, is_worse), ("resume", resume, can_resume)];
     for (name, command, _) in rows.into_iter().filter(|(_, _, is_shown)| *is_shown) {
         // A line to copy: it stays on one line.
-        page.line(&[Span::new(DIM, format!("  {name:<8}")), Span::plain(shown(&command))])?;
+        page.line(&[styled(DIM, format!("  {name:<8}")), unstyled(shown(&command))])?;
     }
     Ok(page.blank()?)
 }
@@ -271,22 +271,22 @@ fn finding(page: &mut Page<'_>, group: &Group<'_>) -> Result<(), Failure> {
         Severity::Warning | Severity::Note => DIM,
     };
     let head = format!("  {:<9}{}  ", first.severity.name(), first.code);
-    let inside = vec![Span::plain(" ".repeat(11))];
-    let mut lead = Lead { first: vec![Span::new(style, head)], rest: inside.clone() };
+    let inside = vec![unstyled(" ".repeat(11))];
+    let mut lead = Lead { first: vec![styled(style, head)], rest: inside.clone() };
     for (text, lines) in texts {
         let places = [first.file.as_deref().map(shown), line_list(lines)];
         let places: Vec<String> = places.into_iter().flatten().collect();
         let place =
             if places.is_empty() { String::new() } else { format!("{}: ", places.join(" ")) };
-        page.paragraph(&lead, &[Span::plain(format!("{place}{}", shown(text)))])?;
+        page.paragraph(&lead, &[unstyled(format!("{place}{}", shown(text)))])?;
         lead.first.clone_from(&inside);
     }
     let inside = Lead::spaces(11);
     if *more > 0 {
-        page.paragraph(&inside, &[Span::plain(format!("and {more} more like this"))])?;
+        page.paragraph(&inside, &[unstyled(format!("and {more} more like this"))])?;
     }
     let advice = first.code.advice();
-    Ok(page.paragraph(&inside, &[Span::new(DIM, format!("to do: {advice}"))])?)
+    Ok(page.paragraph(&inside, &[styled(DIM, format!("to do: {advice}"))])?)
 }
 
 /// How many of the recorded messages are sent, in words.

@@ -10,7 +10,7 @@ use transcript::conversation::turn::Turn;
 use crate::failure::Failure;
 use crate::headline::headline;
 use crate::out::{BOLD, GOOD, JSON_VERSION, WARN};
-use crate::page::{Page, Span};
+use crate::page::{Page, styled, unstyled};
 use crate::select;
 use crate::text::{count, fit, one_line, shown};
 use crate::world::World;
@@ -112,7 +112,7 @@ fn page(
         let branch = side.branch.as_ref().map_or(String::new(), |branch| format!("@{branch}"));
         let turns = count(side.turns.len() as u64, "turn");
         let text = format!("  {short}{branch}  {turns}  {}", fit(&side.title, TITLE));
-        page.line(&[Span::new(BOLD, name), Span::plain(shown(&text))])?;
+        page.line(&[styled(BOLD, name), unstyled(shown(&text))])?;
     }
     let common = common(aligned);
     let is_all = |side: &Side| side.turns.len() == common;
@@ -125,7 +125,7 @@ fn page(
             format!("the same up to turn {common}; they part at turn {}", common + 1)
         }
     };
-    page.line(&[Span::plain(text)])?;
+    page.line(&[unstyled(text)])?;
     let digits = first.turns.len().max(second.turns.len()).to_string().len();
     let mut rest = &aligned[common..];
     while let Some(part) = rest.first() {
@@ -134,7 +134,7 @@ fn page(
         if let (Aligned::Same(a, b), 1..) = (part, same) {
             let numbers = |from: usize| range(from + 1, from + same);
             let text = format!("= A {}, B {}", numbers(*a), numbers(*b));
-            page.line(&[Span::plain(text)])?;
+            page.line(&[unstyled(text)])?;
             rest = &rest[same..];
             continue;
         }
@@ -147,7 +147,7 @@ fn page(
         };
         let words = fit(&words(first, second, *part)?, TITLE);
         let numbers = format!(" {a:>digits$} {b:>digits$}  ");
-        page.line(&[Span::new(style, mark), Span::plain(numbers), Span::plain(shown(&words))])?;
+        page.line(&[styled(style, mark), unstyled(numbers), unstyled(shown(&words))])?;
         rest = &rest[1..];
     }
     Ok(())

@@ -11,17 +11,18 @@ use transcript::conversation::markdown::Writer;
 use transcript::conversation::place::Session;
 use transcript::conversation::preview::preview;
 use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
-use transcript::format::secret::{JsonMask, Mask};
+use transcript::format::secret::{Cover, JsonMask, Mask};
 use viewer::file::{FileError, count_turns};
-use viewer::{FileWish, Secrets, write_end, write_file};
+use viewer::{FileWish, write_end, write_file};
 use workshop::pack::{PackPage, Packing, pack};
 use workshop::{DocumentFile, Force};
 
 use crate::as_json::{self, Versioned};
 use crate::failure::Failure;
 use crate::out::{HarmlessJson, JSON_VERSION, Visible, write_json};
+use crate::outside::outside_of_homes;
 use crate::prices;
-use crate::redact::hidden;
+use crate::redact::{cover_of, hidden};
 use crate::select;
 use crate::turn_list::TurnList;
 use crate::view_args::ViewArgs;
@@ -119,12 +120,17 @@ pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure
     }
 }
 
+/// The secrets of a session, unless they are to be shown.
+fn cover(world: &World, session: &Session, is_shown: bool) -> Result<Option<Cover>, Failure> {
+    if is_shown { Ok(None) } else { cover_of(world.redactor(), session).map(Some) }
+}
+
 fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
-    let redactor = world.redactor();
-    let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
+    let cover = cover(world, &session, args.no_redact)?;
+    let mask = cover.as_ref().map_or_else(Mask::none, Mask::of);
     args.view.check(family.main.turns().live.len())?;
     let note = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
@@ -163,7 +169,7 @@ fn replace<T>(
     }
     let temp = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
     let mut file = BufWriter::new(temp);
-    let written = write(&mut file)?;
+    let written = write(&mut file).map_err(|failure| failure.while_writing(path))?;
     let temp = file.into_inner().map_err(|error| failed(error.into_error()))?;
     if let Ok(old) = files::open(path) {
         Attributes::of(&old).and_then(|kept| kept.give(temp.as_file())).map_err(failed)?;
@@ -199,6 +205,7 @@ fn write_markdown(
 fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let redactor = world.redactor();
+    let cover = cover(world, &session, args.no_redact)?;
     let prices = prices::in_force(world, None)?;
     let turns = match &args.turns {
         Some(list) => Some(list.among(count_turns(&session)?)?),
@@ -209,20 +216,21 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
         has_thinking: !args.no_thinking,
         has_tools: !args.no_tools,
         has_session: args.with_session,
-        secrets: if args.no_redact { Secrets::Shown } else { Secrets::Redacted },
+        cover: cover.as_ref(),
         redactor: &redactor,
         prices: &prices,
     };
     let write = |out: &mut dyn Write| write_html(&session, &wish, out);
     let hidden_by_kind = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
-            outside_of_homes(world, path)?;
+            outside_of_homes(world, path, "write the file to any other folder")?;
             let force = if args.force { Force::Always } else { Force::Never };
             match DocumentFile::at(path, &session.path, force)? {
                 DocumentFile::Special(path) => {
                     let failed = |error| Failure::unwritable(&path, error);
                     let mut file = BufWriter::new(files::open_special(&path).map_err(failed)?);
-                    let hidden = write(&mut file)?;
+                    let hidden =
+                        write(&mut file).map_err(|failure| failure.while_writing(&path))?;
                     file.flush().map(|()| hidden).map_err(failed)?
                 }
                 DocumentFile::Regular(path) => replace(&path, force, write)?,
@@ -252,7 +260,7 @@ fn write_html(
     let mut counted = Counted { out, bytes: 0 };
     let mut hidden = write_file(session, wish, &mut counted).map_err(failed)?;
     let page = PackPage::Written(counted.bytes);
-    let redactor = (wish.secrets == Secrets::Redacted).then_some(wish.redactor);
+    let redactor = wish.cover.is_some().then_some(wish.redactor);
     let sessions = std::slice::from_ref(session);
     let packed = pack(&Packing { sessions, redactor, made_by: MADE_BY, page }, out)?;
     for (kind, count) in packed.manifest.secrets {
@@ -280,27 +288,12 @@ impl Write for Counted<'_> {
     }
 }
 
-/// Documents do not go among the transcripts, where clients read everything.
-fn outside_of_homes(world: &World, path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    let is_inside = |home: &PathBuf| {
-        home.canonicalize()
-            .is_ok_and(|home| folder.as_ref().is_ok_and(|folder| folder.starts_with(home)))
-    };
-    if world.known_homes()?.iter().any(is_inside) {
-        let message = format!("`{}` is in a Claude home", path.display());
-        return Err(Failure::usage(message, Some("write the file to any other folder")));
-    }
-    Ok(())
-}
-
 fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
-    let redactor = world.redactor();
-    let mut mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
+    let cover = cover(world, &session, args.no_redact)?;
+    let mut mask = cover.as_ref().map_or_else(Mask::none, Mask::of);
     let mut out = JsonMask::new(&mut mask, HarmlessJson(&mut world.out));
     document(&session, &family, &mut out)?;
     out.finish()?;

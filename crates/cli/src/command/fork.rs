@@ -5,6 +5,7 @@ use transcript::client::history::Rules;
 use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
+use crate::images;
 use crate::select;
 use crate::surgery::{self, Target};
 use crate::world::World;
@@ -52,6 +53,9 @@ pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
     })?;
     let policy = args.target.policy(Verb::Fork, Place::Beside);
     let job = surgery::job(world, &session, read, Plan::Change(change), policy);
-    surgery::carry_out(world, job, &args.target, rules)?;
+    surgery::carry_out_and(world, job, &args.target, rules, |world, _, outcome| {
+        images::inherit(world, &session, outcome)?;
+        Ok(None)
+    })?;
     Ok(())
 }

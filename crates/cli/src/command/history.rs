@@ -10,7 +10,7 @@ use transcript::conversation::table::{BlockId, Id, RowId};
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, harmless, open_object};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, Span, styled, unstyled};
 use crate::refusal::{place, why};
 use crate::select;
 use crate::text::{count, grouped, one_line};
@@ -194,17 +194,17 @@ fn start_of(text: &str, most: usize) -> (String, Option<String>) {
 fn read(world: &mut World, messages: &[Message], notes: &[String]) -> Result<(), Failure> {
     let page = &mut Page::new(&mut world.out);
     for (number, message) in (1..).zip(messages) {
-        page.line(&[Span::new(BOLD, format!("{number} {}", message.role.name()))])?;
+        page.line(&[styled(BOLD, format!("{number} {}", message.role.name()))])?;
         for block in &message.blocks {
             let text = String::from_utf8_lossy(block.raw()).into_owned();
             let (text, more) = start_of(&text, page.width * 3);
-            let more = more.map(|more| Span::new(DIM, more));
-            let spans: Vec<Span> = [Span::plain(text)].into_iter().chain(more).collect();
+            let more = more.map(|more| styled(DIM, more));
+            let spans: Vec<Span> = [unstyled(text)].into_iter().chain(more).collect();
             page.paragraph(&Lead::spaces(2), &spans)?;
         }
     }
     for note in notes {
-        page.paragraph(&Lead::hanging(Span::new(DIM, "note: ")), &[Span::new(DIM, note.clone())])?;
+        page.paragraph(&Lead::hanging(styled(DIM, "note: ")), &[styled(DIM, note.clone())])?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use lake::{LakeError, State, Surroundings, Target, Trouble};
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
+use crate::outside::outside_of_homes;
 use crate::text::one_line;
 use crate::world::World;
 
@@ -70,14 +71,10 @@ impl Lake {
         };
         let target = Target::open(named, &surroundings).map_err(|error| failure(&error))?;
         if let Target::Folder(folder) = &target {
-            let is_in = |home: &PathBuf| folder.starts_with(home);
-            if world.known_homes()?.iter().any(is_in) {
-                let message = format!("`{}` is in a Claude home", folder.display());
-                return Err(Failure::usage(message, Some("a lake can be in any other folder")));
-            }
+            outside_of_homes(world, folder, "a lake can be in any other folder")?;
         }
         let machine = machine(world)?;
-        let id = Sha256::digest(target.shown());
+        let id = Sha256::digest(target.identity());
         let id: String = id[..8]
             .iter()
             .flat_map(|byte| [byte >> 4, byte & 15])

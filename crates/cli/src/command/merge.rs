@@ -8,7 +8,6 @@ use workshop::{Place, Plan, Read, Verb, carried_agents};
 use crate::failure::Failure;
 use crate::select;
 use crate::surgery::{self, Target};
-use crate::text::count;
 use crate::turn_list::TurnList;
 use crate::world::World;
 
@@ -61,7 +60,7 @@ pub(crate) fn merge(world: &mut World, args: &MergeArgs) -> Result<(), Failure> 
         (1..).zip(chosen).filter(|(_, chosen)| *chosen).map(|(number, _)| number).collect();
     let merged = change::merge(&read.subject, &session, source, &numbers).map_err(refused)?;
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
-    let merged = with_agents(&session, merged, &place)?;
+    let merged = with_agents(&session, merged)?;
     let policy = args.target.policy(Verb::Merge, place);
     let job = surgery::job(world, &session, read, Plan::Change(merged), policy);
     surgery::carry_out(world, job, &args.target, rules)?;
@@ -69,14 +68,8 @@ pub(crate) fn merge(world: &mut World, args: &MergeArgs) -> Result<(), Failure> 
 }
 
 /// Gives sub-agents that come along a new id where theirs is taken.
-fn with_agents(session: &Session, mut merged: Change, place: &Place) -> Result<Change, Failure> {
+fn with_agents(session: &Session, mut merged: Change) -> Result<Change, Failure> {
     let carried = merged.graft().map(carried_agents).transpose()?.unwrap_or_default();
-    if *place == Place::InPlace && !carried.is_empty() {
-        let files = count(carried.len() as u64, "sub-agent");
-        let message = format!("these turns come with the files of {files}");
-        let hint = "without `--in-place`, a new session is made, and they are copied into it";
-        return Err(Failure::usage(message, Some(hint)));
-    }
     let known = agents(session);
     for agent in carried {
         if !agent.is_inside || known.iter().any(|known| known.id == agent.id) {

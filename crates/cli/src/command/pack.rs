@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use transcript::conversation::place::Session;
 use workshop::pack::{PackPage, Packed, PackedSession, Packing, pack as write_pack};
-use workshop::{DocumentFile, Force};
+use workshop::{DocumentFile, Error, Force};
 
 use crate::failure::Failure;
 use crate::out::{BOLD, JSON_VERSION, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, label, styled, unstyled};
 use crate::redact::hidden;
 use crate::select;
 use crate::text::{count, fit, one_line, quoted, shown, size};
@@ -103,7 +103,11 @@ fn to_file(packing: &Packing<'_>, path: &Path, force: Force) -> Result<Packed, F
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let temp = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
     let mut file = BufWriter::with_capacity(1 << 18, temp);
-    let packed = write_pack(packing, &mut file)?;
+    let packed = write_pack(packing, &mut file).map_err(|error| match error {
+        // Without the name of the temporary file, which the user does not know.
+        Error::Unwritable { source, .. } => failed(source.kind().into()),
+        other => other.into(),
+    })?;
     let temp = file.into_inner().map_err(|error| failed(error.into_error()))?;
     let placed = match force {
         Force::Never => temp.persist_noclobber(path),
@@ -146,24 +150,24 @@ fn report(
     let page = &mut Page::new(&mut world.out);
     let mood = if args.dry_run { ": what would be packed" } else { "" };
     let number = count(manifest.sessions.len() as u64, "session");
-    page.line(&[Span::new(BOLD, format!("pack of {number}")), Span::plain(mood)])?;
+    page.line(&[styled(BOLD, format!("pack of {number}")), unstyled(mood)])?;
     for session in &manifest.sessions {
         let title = session.title.as_deref().unwrap_or("(no messages)");
         let short: String = session.id.chars().take(8).collect();
         let bytes = session.members.iter().map(|file| file.size).sum();
         let files = count(session.members.len() as u64, "file");
         let text = format!("{short}  {}: {files}, {}", fit(&one_line(title), 80), size(bytes));
-        page.paragraph(&Lead::hanging(Span::named("session")), &[Span::plain(shown(&text))])?;
+        page.paragraph(&Lead::hanging(label("session")), &[unstyled(shown(&text))])?;
     }
     let redacted = match (&secrets, manifest.redacted) {
         (_, false) => "nothing: all files are as they are, with their secrets".to_owned(),
         (None, true) => "no secrets found".to_owned(),
         (Some(secrets), true) => secrets.split(';').next().unwrap_or(secrets).to_owned(),
     };
-    page.paragraph(&Lead::hanging(Span::named("redacted")), &[Span::plain(redacted)])?;
+    page.paragraph(&Lead::hanging(label("redacted")), &[unstyled(redacted)])?;
     for left in &left {
-        let lead = Lead::hanging(Span::new(WARN, "  left     "));
-        page.paragraph(&lead, &[Span::plain(shown(left))])?;
+        let lead = Lead::hanging(styled(WARN, "  left     "));
+        page.paragraph(&lead, &[unstyled(shown(left))])?;
     }
     if args.dry_run {
         let text = "nothing was written: run it again without `--dry-run` to do this";
@@ -171,7 +175,7 @@ fn report(
     }
     let path = args.output.display().to_string();
     let written = format!("{} ({})", shown(&path), size(packed.bytes));
-    page.line(&[Span::named("written"), Span::plain(written)])?;
+    page.line(&[label("written"), unstyled(written)])?;
     let unpack = format!("quipu unpack {}", quoted(&path));
-    Ok(page.line(&[Span::named("unpack"), Span::plain(shown(&unpack))])?)
+    Ok(page.line(&[label("unpack"), unstyled(shown(&unpack))])?)
 }

@@ -11,7 +11,7 @@ use transcript::conversation::usage::Usage;
 
 use crate::failure::Failure;
 use crate::out::{BOLD, JSON_VERSION};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, label, styled, unstyled};
 use crate::prices;
 use crate::prospect::{self, Prospect, ProspectJson};
 use crate::refusal::why;
@@ -110,9 +110,9 @@ pub(crate) fn price(world: &mut World, args: &PriceArgs) -> Result<(), Failure> 
     rows.push(("model", one_line(&next.model)));
     let page = &mut Page::new(&mut world.out);
     let head = format!("the next message costs {}", prospect.price());
-    page.line(&[Span::new(BOLD, head), Span::plain(", without your prompt and its answer")])?;
+    page.line(&[styled(BOLD, head), unstyled(", without your prompt and its answer")])?;
     for (name, text) in rows {
-        page.paragraph(&Lead::hanging(Span::named(name)), &[Span::plain(text)])?;
+        page.paragraph(&Lead::hanging(label(name)), &[unstyled(text)])?;
     }
     if next.is_estimate {
         world.out.note("`~`: estimated from the size of texts (docs/context.md)")?;

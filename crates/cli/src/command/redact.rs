@@ -11,7 +11,8 @@ use transcript::client::history::Rules;
 use transcript::conversation::place::{Session, is_agent};
 use transcript::format::secret::{Cover, Survey};
 use workshop::{
-    Done, Elsewhere, Force, Job, Looked, Mode, Outcome, Place, Plan, Policy, Read, Stand, Verb,
+    Done, Elsewhere, Force, Job, Looked, Mode, Outcome, Place, Plan, Policy, Read, Stand,
+    Unreadable, Verb,
 };
 
 use crate::catalog::CatalogArgs;
@@ -68,7 +69,7 @@ pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure
     surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
-    let looked = workshop::look_through(&session, &redactor)?;
+    let looked = workshop::look_through(&session, &redactor, Unreadable::Refuse)?;
     let mut redacted = counted(&looked);
     let has_secrets = |(_, path, found): &(_, PathBuf, Survey)| {
         (!found.seen.is_empty()).then(|| (path.clone(), true))

@@ -6,22 +6,26 @@
 mod copies;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use serde::Serialize;
+use snapshot::moment::prompts;
 use snapshot::plan::{Clash, Others, Plan, Step, plan};
+use snapshot::restore::RestoreError;
+use snapshot::tree::Why;
 use snapshot::{Event, Log, diff};
 use transcript::client::change::{self, At};
 use transcript::client::history::Rules;
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
-use workshop::{Place, Policy, Read, Verb, live};
+use workshop::{Outcome, Place, Policy, Read, Verb, live};
 
 use crate::failure::Failure;
 use crate::images::{self, Kept};
 use crate::out::JSON_VERSION;
 use crate::select;
 use crate::surgery;
-use crate::text::{count, printable};
+use crate::text::count;
 use crate::world::World;
 
 /// Go back to before a prompt: files, conversation, or both
@@ -75,6 +79,7 @@ struct RewindJson<'a> {
     files: Vec<FileJson>,
     refused: Vec<String>,
     not_covered: Vec<String>,
+    outside: Vec<String>,
     conversation: Option<String>,
     undo: Option<String>,
 }
@@ -96,17 +101,14 @@ struct Files {
 pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
     let kept = images::open(world)?;
+    let _shared = kept.share()?;
     if let Some(why) = live::user(&session).filter(|_| !args.force && !args.dry_run) {
         return Err(Failure::in_use(&session.path, &why));
     }
     let family = WithAgents::open(&session)?;
     let turns = family.main.turns();
-    let count_of = turns.live.len();
-    let turn = args.to.unwrap_or(count_of);
-    if turn == 0 || turn > count_of {
-        let message = format!("there is no turn {turn}: the session has {count_of}");
-        return Err(Failure::not_found(message, "`quipu turns` lists the turns"));
-    }
+    let turn = args.to.unwrap_or(turns.live.len());
+    images::is_turn(turn, turns.live.len())?;
     let wants_files = args.both || !args.conversation;
     let wants_conversation = args.both || !args.files;
     let files = if wants_files {
@@ -119,25 +121,34 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
         show(world, &kept, files.as_ref(), turn)?;
     }
     let clashes = files.iter().flat_map(|files| &files.plan.clashes);
+    let is_movable = clashes.clone().any(|(_, clash)| *clash == Clash::InTheWay);
     let refused: Vec<String> = clashes.map(|(path, clash)| describe(path, *clash)).collect();
     if !refused.is_empty() && !args.dry_run {
         let message = format!("nothing was rewound: {}", refused.join("; "));
-        return Err(Failure::kept(
-            message,
-            "`--force` overwrites it; `quipu undo` takes that back",
-        ));
+        let hint = if is_movable {
+            "move away what is in the way, and run it again"
+        } else {
+            "`--force` overwrites it; `quipu undo` takes that back"
+        };
+        return Err(Failure::kept(message, hint));
     }
     let mut made = None;
     let mut undo = None;
     let is_wanted = !args.dry_run && confirmed(world, args)?;
     if is_wanted {
-        if wants_conversation && turn > 1 {
-            made = forked(world, &session, turn)?;
-        }
+        let is_forked = wants_conversation && turn > 1;
+        let outcome = if is_forked { Some(forked(world, &session, turn)?) } else { None };
+        let id = outcome.as_ref().and_then(|outcome| outcome.session.as_ref());
+        made = id.map(|id| id.as_str().to_owned());
         if !steps.is_empty() {
             undo = Some(put_back(world, &kept, &session, steps.clone(), made.clone())?);
         }
+        // With those of the rewind itself.
+        if let Some(outcome) = &outcome {
+            images::inherit(world, &session, outcome)?;
+        }
     }
+    let plan = files.as_ref().map(|files| &files.plan);
     if args.json {
         return Ok(world.out.json(&RewindJson {
             v: JSON_VERSION,
@@ -147,7 +158,8 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
             source: files.as_ref().map_or("none", |files| files.source),
             files: steps.iter().map(|step| file_json(&kept, step)).collect(),
             refused,
-            not_covered: not_covered(files.as_ref()),
+            not_covered: lines(plan.map(|plan| &plan.stays)),
+            outside: lines(plan.map(|plan| &plan.outside)),
             conversation: made,
             undo,
         })?);
@@ -178,17 +190,12 @@ fn file_json(kept: &Kept, step: &Step) -> FileJson {
     }
 }
 
-fn not_covered(files: Option<&Files>) -> Vec<String> {
-    let stays = files.iter().flat_map(|files| &files.plan.stays);
-    stays.map(|(path, why)| format!("{}: {}", path.display(), why.words())).collect()
+fn lines(paths: Option<&Vec<(PathBuf, Why)>>) -> Vec<String> {
+    paths.into_iter().flat_map(|paths| images::outside_lines(paths)).collect()
 }
 
 fn describe(path: &std::path::Path, clash: Clash) -> String {
-    let why = match clash {
-        Clash::Changed => "someone else has changed it since",
-        Clash::Gone => "git needs it, and no copy is left",
-        Clash::InTheWay => "something that is not covered is in the way",
-    };
+    let why = clash.words();
     format!("`{}`: {why}", path.display())
 }
 
@@ -209,7 +216,7 @@ fn planned(
     };
     let others = if args.force { Others::Overwrite } else { Others::Respect };
     if moments.is_empty() {
-        let plan = copies::plan(world, kept, session, family, turn, others)?;
+        let plan = copies::plan(world, kept, session, family, &live[turn - 1..], others)?;
         world.out.note(
             "there are no images of this session: only files that its edit tools changed are put \
              back, and what commands changed is not undone",
@@ -218,7 +225,7 @@ fn planned(
     }
     let numbers = images::turn_numbers(family, &live)?;
     let begin = live.get(turn - 1).and_then(|turn| turn.times).map(|[begin, _]| begin.0);
-    let plan = match images::cut(&moments, &numbers, turn, begin) {
+    let mut plan = match images::cut(&moments, &numbers, turn, begin) {
         None => Plan::default(),
         Some(cut) => {
             let parts = (&kept.store, &kept.vault);
@@ -231,6 +238,17 @@ fn planned(
             })?
         }
     };
+    // Turns of Claude Code, before the session went on here.
+    let first = prompts(&moments).into_iter().flatten().filter_map(|id| numbers.get(id)).min();
+    let begin = first.map_or(turn, |first| turn.max(*first));
+    let earlier = &live[turn - 1..begin - 1];
+    if copies::may_have_changed(family, earlier) {
+        copies::add(&mut plan, copies::plan(world, kept, session, family, earlier, others)?);
+        world.out.note(&format!(
+            "images of this session begin with turn {begin}: of earlier turns only files that edit \
+             tools changed are put back, and what commands changed then is not undone"
+        ))?;
+    }
     Ok(Files { plan, source: "images" })
 }
 
@@ -245,20 +263,7 @@ fn show(world: &mut World, kept: &Kept, files: Option<&Files>, turn: usize) -> R
             continue;
         }
         let shown = diff::show(&kept.store, step.from.as_ref(), step.to.as_ref());
-        writeln!(
-            world.out,
-            "  {} {} (+{} -{})",
-            shown.kind.word(),
-            printable(&path.display().to_string()),
-            shown.added,
-            shown.removed
-        )?;
-        if let Some(note) = &shown.note {
-            writeln!(world.out, "    {}", printable(note))?;
-        }
-        for line in shown.hunks.lines() {
-            writeln!(world.out, "    {}", printable(line))?;
-        }
+        images::print(world, &path, &shown)?;
     }
     if of_git > 0 {
         writeln!(world.out, "  {} of git", count(of_git, "file"))?;
@@ -270,11 +275,7 @@ fn show(world: &mut World, kept: &Kept, files: Option<&Files>, turn: usize) -> R
         let text = format!("`{}` stays as it is: {}", path.display(), why.words());
         world.out.note(&text)?;
     }
-    let left_out = images::left_out_words(&files.plan.outside);
-    if !left_out.is_empty() {
-        world.out.note(&format!("not covered: {left_out}"))?;
-    }
-    Ok(())
+    images::tell_outside(world, &files.plan.outside)
 }
 
 fn confirmed(world: &mut World, args: &RewindArgs) -> Result<bool, Failure> {
@@ -286,7 +287,7 @@ fn confirmed(world: &mut World, args: &RewindArgs) -> Result<bool, Failure> {
 }
 
 /// The conversation up to the prompt, as a new session.
-fn forked(world: &mut World, session: &Session, turn: usize) -> Result<Option<String>, Failure> {
+fn forked(world: &mut World, session: &Session, turn: usize) -> Result<Outcome, Failure> {
     let rules = Rules::newest();
     let read = Read::open(session, rules)?;
     let change = change::fork(&read.subject, &At::Turn(turn - 1));
@@ -297,7 +298,7 @@ fn forked(world: &mut World, session: &Session, turn: usize) -> Result<Option<St
     let mut notices = Vec::new();
     let outcome = world.workshop.carry_out(&mut job, rules, &mut |notice| notices.push(notice));
     surgery::tell(world, &notices)?;
-    Ok(outcome?.session.map(|id| id.as_str().to_owned()))
+    Ok(outcome?)
 }
 
 /// Puts the files back. Returns the name of the change.
@@ -318,7 +319,13 @@ fn put_back(
     let journal = kept.journal();
     let rewind = journal.prepare(session.id.as_str(), made, steps, world.clock());
     let rewind = rewind.map_err(|error| failed(&error))?;
-    journal.commit(&rewind).map_err(|error| failed(&error))?;
+    journal.commit(&rewind).map_err(|error| match error {
+        RestoreError::Stuck { .. } => Failure::kept(
+            format!("the rewind is half done: {error}"),
+            "mend that, and run it again: it takes back first what was done",
+        ),
+        error => failed(&error),
+    })?;
     images::record(world, kept, session.id.as_str(), Event::After)?;
     Ok(rewind.name)
 }

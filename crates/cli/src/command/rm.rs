@@ -11,7 +11,7 @@ use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
 use crate::images;
 use crate::out::{BOLD, JSON_VERSION, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, label, styled, unstyled};
 use crate::select;
 use crate::surgery::{self, noun};
 use crate::text::{count, fit, one_line, shown, size};
@@ -165,10 +165,10 @@ fn say(
     let bytes = all.files.iter().map(workshop::SessionFile::size).sum();
     let page = &mut Page::new(&mut world.out);
     let mood = if args.dry_run { ": what would be removed" } else { "" };
-    let head = Span::new(BOLD, format!("rm of {}", shown(&session.id.short())));
-    page.line(&[head, Span::plain(mood)])?;
+    let head = styled(BOLD, format!("rm of {}", shown(&session.id.short())));
+    page.line(&[head, unstyled(mood)])?;
     let mut row = |name: &str, text: String| {
-        page.paragraph(&Lead::hanging(Span::named(name)), &[Span::plain(shown(&text))])
+        page.paragraph(&Lead::hanging(label(name)), &[unstyled(shown(&text))])
     };
     if let Some(title) = title {
         row("session", title)?;
@@ -182,17 +182,17 @@ fn say(
         row("left", format!("{} (not touched)", shared.join(", ")))?;
     }
     for (path, why) in &all.skipped {
-        let lead = Lead::hanging(Span::new(WARN, "  skipped  "));
+        let lead = Lead::hanging(styled(WARN, "  skipped  "));
         let text = format!("{}: {why}", path.display());
-        page.paragraph(&lead, &[Span::plain(shown(&text))])?;
+        page.paragraph(&lead, &[unstyled(shown(&text))])?;
     }
     if removed.forgotten.count > 0 {
         let changes = count(removed.forgotten.count, "change");
         let text = format!("{changes} of it in the journal ({})", size(removed.forgotten.bytes));
-        page.paragraph(&Lead::hanging(Span::named("removed")), &[Span::plain(text)])?;
+        page.paragraph(&Lead::hanging(label("removed")), &[unstyled(text)])?;
     }
     if let Some(entry) = &removed.entry {
-        page.line(&[Span::named("undo"), Span::plain(format!("quipu undo {entry}"))])?;
+        page.line(&[label("undo"), unstyled(format!("quipu undo {entry}"))])?;
     }
     if args.dry_run {
         world.out.note("nothing was removed: run it again without `--dry-run` to do this")?;

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
 use index::catalog::root_of;
 use index::search::{Found, FoundSession, Hit, Query, QueryError, Snippet, Wish};
 use jiff::Timestamp;
+use ratatui::style::{Color, Modifier, Style};
 use serde::Serialize;
 
 use crate::catalog::{self, CatalogArgs};
@@ -79,7 +79,7 @@ impl SearchArgs {
 
 /// How long a search may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-const MARK: Style = AnsiColor::Yellow.on_default().bold();
+const MARK: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 
 /// The whole of `--json`.
 #[derive(Serialize)]

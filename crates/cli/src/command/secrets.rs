@@ -65,7 +65,8 @@ pub(crate) fn secrets(world: &mut World, args: &SecretsArgs) -> Result<(), Failu
     };
     let (mut with, mut unreadable) = (0_u64, 0);
     for session in &sessions {
-        let looked = match workshop::look_through(session, &redactor) {
+        let looked = match workshop::look_through(session, &redactor, workshop::Unreadable::Refuse)
+        {
             Ok(looked) => looked,
             Err(error) if args.all => {
                 world.out.note(&Failure::from(error).to_string())?;

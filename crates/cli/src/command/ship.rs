@@ -25,7 +25,7 @@ use crate::jobs;
 use crate::moment::moment;
 use crate::out::JSON_VERSION;
 use crate::receiver::{self, ReceiverArgs};
-use crate::select;
+use crate::select::ChosenArgs;
 use crate::text::count;
 use crate::world::World;
 
@@ -39,11 +39,8 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ShipArgs {
-    /// Sessions
-    session: Vec<String>,
-    /// All sessions
-    #[arg(long, conflicts_with = "session")]
-    all: bool,
+    #[command(flatten)]
+    chosen: ChosenArgs,
     /// Only turns since this time: `3d`, `12h`, `2w`, `2026-11-01`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -84,19 +81,19 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
         return readable(&closed);
     }
     let receiver = Arc::new(receiver::find(world, &args.receiver)?);
-    if world.has_samples() && (args.all || !receiver.is_here) {
+    if world.has_samples() && (args.chosen.all || !receiver.is_here) {
         let hint = "`--dry-run` shows what would be sent; a sample that you name can be sent to a receiver on this machine";
         return Err(Failure::usage(
             "there are only sample sessions, which are not sent",
             Some(hint),
         ));
     }
-    let is_all = args.all && since.is_none() && closed.is_empty() && !world.has_home_flags();
+    let is_all = args.chosen.all && since.is_none() && closed.is_empty() && !world.has_home_flags();
     let extent = if is_all { Extent::All } else { Extent::Some };
     send(world, args, &receiver, &sessions, (since, extent))?;
     // Hooks that ran while we held the lock have left their jobs to us.
-    let aside = if args.all { SetAside::TryAgain } else { SetAside::Leave };
-    for note in jobs::left(world, &receiver, aside)?.iter().filter(|_| args.all) {
+    let aside = if args.chosen.all { SetAside::TryAgain } else { SetAside::Leave };
+    for note in jobs::left(world, &receiver, aside)?.iter().filter(|_| args.chosen.all) {
         world.out.note(&format!("a job of a hook is set aside: {note}"))?;
     }
     readable(&closed)
@@ -115,16 +112,10 @@ fn readable(closed: &[PathBuf]) -> Result<(), Failure> {
 
 /// The sessions that were asked for, oldest first, and the folders that cannot be read.
 fn sessions(world: &mut World, args: &ShipArgs) -> Result<(Vec<Session>, Vec<PathBuf>), Failure> {
-    let (mut found, mut closed) = (Vec::new(), Vec::new());
-    if args.all {
+    let (mut found, mut closed) = (args.chosen.named(world)?, Vec::new());
+    if args.chosen.all {
         found = world.sessions()?;
         closed = world.homes()?.list.iter().flat_map(Home::unreadable).collect();
-    } else if args.session.is_empty() {
-        let hint = "give a session, or `--all`";
-        return Err(Failure::usage("no session given", Some(hint)));
-    }
-    for name in &args.session {
-        found.push(select::session_to_change(world, name)?);
     }
     found.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
     found.dedup_by(|one, other| one.path == other.path);
@@ -276,7 +267,7 @@ fn send(
             let message = format!("the receiver did not keep {}", count(tally.lost as u64, "span"));
             Err(Failure::undelivered(message, Some("`--again` sends them again")))
         }
-        Ok(()) if unreadable > 0 && !args.all => Err(Failure::some_unreadable(unreadable)),
+        Ok(()) if unreadable > 0 && !args.chosen.all => Err(Failure::some_unreadable(unreadable)),
         Ok(()) => Ok(()),
     }
 }

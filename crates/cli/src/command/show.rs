@@ -20,9 +20,9 @@ use crate::as_json;
 use crate::damage;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, Visible, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, styled};
 use crate::prices;
-use crate::redact::hidden;
+use crate::redact::{cover_of, hidden};
 use crate::select;
 use crate::text::{count, fit, local, one_line, quoted};
 use crate::view_args::ViewArgs;
@@ -101,8 +101,8 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     let prices = prices::in_force(world, None)?;
     world.page()?;
     if args.markdown {
-        let redactor = world.redactor();
-        let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
+        let cover = if args.no_redact { None } else { Some(cover_of(world.redactor(), &session)?) };
+        let mask = cover.as_ref().map_or_else(Mask::none, Mask::of);
         let mut writer =
             markdown::Writer::new(&family, args.view.show(), mask, Visible(&mut world.out));
         let failed = |error| Failure::mixed(&session.path, error);
@@ -137,7 +137,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
         let name = quoted(&args.session);
         let alone = count(alone as u64, "sub-agent");
         let text = format!("{alone} without a known call: quipu tree {name}.");
-        page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;
+        page.paragraph(&Lead::default(), &[styled(DIM, text)])?;
     }
     Ok(())
 }
@@ -196,7 +196,7 @@ impl Left {
             count(self.chains as u64, "abandoned branch|abandoned branches")
         );
         page.blank()?;
-        Ok(page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?)
+        Ok(page.paragraph(&Lead::default(), &[styled(DIM, text)])?)
     }
 }
 
@@ -211,7 +211,7 @@ fn head(
     let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or("(no messages)");
     let title: String = title.chars().take(1_000).collect();
     let title = fit(&one_line(&title), page.width * 2 - 2);
-    page.paragraph(&Lead::default(), &[Span::new(BOLD, title)])?;
+    page.paragraph(&Lead::default(), &[styled(BOLD, title)])?;
     let mut facts = vec![session.id.to_string()];
     facts.extend(seen.tag.as_ref().map(|tag| format!("tag {}", one_line(tag))));
     facts.extend(seen.cwd.clone());
@@ -226,9 +226,9 @@ fn head(
     if !family.agents.is_empty() {
         facts.push(count(family.agents.len() as u64, "sub-agent"));
     }
-    page.paragraph(&Lead::default(), &[Span::new(DIM, one_line(&facts.join(" · ")))])?;
+    page.paragraph(&Lead::default(), &[styled(DIM, one_line(&facts.join(" · ")))])?;
     if let Some(text) = damage::describe(family.main.table.damaged) {
-        page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
+        page.paragraph(&Lead::default(), &[styled(WARN, text)])?;
     }
     if left.turns > left.live && shown == left.live {
         let text = format!(
@@ -236,7 +236,7 @@ fn head(
             left.live,
             left.live + left.turns
         );
-        page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
+        page.paragraph(&Lead::default(), &[styled(WARN, text)])?;
     }
     Ok(())
 }
@@ -264,5 +264,5 @@ fn dead_head(
     let text = format!("abandoned branch from line {}: {from}", line(known.first));
     page.blank()?;
     let rule = "━".repeat(page.width.saturating_sub(text.chars().count() + 4));
-    Ok(page.line(&[Span::new(WARN, format!("━━ {text} {rule}"))])?)
+    Ok(page.line(&[styled(WARN, format!("━━ {text} {rule}"))])?)
 }

@@ -20,8 +20,7 @@ use crate::world::World;
 ///
 /// The second session begins with a compaction whose summary says where it comes from and what was
 /// asked before. `quipu merge FIRST SECOND` joins them again. The original is not touched, unless
-/// `--in-place` makes it the first of the two. Each of the two has its own entry in the undo
-/// journal.
+/// `--in-place` makes it the first of the two. One `quipu undo` takes back both.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("output", |arg| arg.help(OUTPUT)))]
 pub(crate) struct SplitArgs {
@@ -54,32 +53,24 @@ pub(crate) fn split(world: &mut World, args: &SplitArgs) -> Result<(), Failure> 
         return Err(Failure::usage("two sessions cannot both go to stdout", Some(hint)));
     }
     let rules = Rules::newest();
-    // The second one first: if the session's own file is replaced, both are read before that.
-    let reads = [Read::open(&session, rules)?, Read::open(&session, rules)?];
-    let summary = summary(&session, &reads[0], args.at)?;
+    let read = Read::open(&session, rules)?;
+    let again = Read::open(&session, rules)?;
+    let summary = summary(&session, &read, args.at)?;
     let origin = session.id.short();
     let note = SplitNote { origin: &origin, summary: &summary };
-    let mut jobs = Vec::new();
-    for (half, read) in reads.into_iter().enumerate() {
-        let [first, second] = change::split(&read.subject, args.at, note).map_err(refused)?;
-        let change = if half == 0 { first } else { second };
-        let target =
-            Target { output: output.map(|path| numbered(path, half + 1)), ..args.target.clone() };
-        let place = if args.in_place && half == 0 { Place::InPlace } else { Place::Beside };
-        let policy = target.policy(Verb::Split, place);
-        let mut job = surgery::job(world, &session, read, Plan::Change(change), policy);
-        if half == 1 {
-            job.new_id = world.second_id().into();
-        }
-        jobs.push((job, target));
-    }
-    if args.in_place {
-        jobs.reverse();
-    }
-    for (job, target) in jobs {
-        surgery::carry_out(world, job, &target, rules)?;
-    }
-    Ok(())
+    let [before, _] = change::split(&read.subject, args.at, note).map_err(refused)?;
+    let [_, after] = change::split(&again.subject, args.at, note).map_err(refused)?;
+    let place = if args.in_place { Place::InPlace } else { Place::Beside };
+    let [first, second] = [1, 2].map(|half| Target {
+        output: output.map(|path| numbered(path, half)),
+        ..args.target.clone()
+    });
+    let policy = first.policy(Verb::Split, place);
+    let before = surgery::job(world, &session, read, Plan::Change(before), policy);
+    let policy = second.policy(Verb::Split, Place::Beside);
+    let mut after = surgery::job(world, &session, again, Plan::Change(after), policy);
+    after.new_id = world.second_id().into();
+    surgery::carry_out_both(world, [(before, first), (after, second)], rules)
 }
 
 fn refused(error: SplitError) -> Failure {

@@ -158,6 +158,7 @@ fn take_back(
     rewind: &Rewind,
     is_forced: bool,
 ) -> Result<(), Failure> {
+    let _shared = kept.share()?;
     let journal = kept.journal();
     if let Some(path) = journal.changed(rewind).first().filter(|_| !is_forced) {
         return Err(Failure::in_use(path, "it has changed since, and that would be lost"));

@@ -11,7 +11,7 @@ use workshop::pack::{
 
 use crate::failure::Failure;
 use crate::out::{BOLD, JSON_VERSION};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, label, styled, unstyled};
 use crate::project::lexical;
 use crate::resume_command::resume_command;
 use crate::surgery;
@@ -135,19 +135,19 @@ fn list(world: &mut World, manifest: &Manifest, all: bool) -> Result<(), Failure
     let number = count(manifest.sessions.len() as u64, "session");
     let redacted = if manifest.redacted { "secrets redacted" } else { "secrets not redacted" };
     let head = format!(": format {}, made by {}, {redacted}", manifest.version, manifest.made_by);
-    page.line(&[Span::new(BOLD, format!("pack of {number}")), Span::plain(shown(&head))])?;
+    page.line(&[styled(BOLD, format!("pack of {number}")), unstyled(shown(&head))])?;
     for session in &manifest.sessions {
         let title = session.title.as_deref().unwrap_or("(no messages)");
         let bytes = session.members.iter().map(|file| file.size).sum();
         let files = count(session.members.len() as u64, "file");
         let text = format!("{}: {files}, {}", fit(&one_line(title), 80), size(bytes));
-        page.paragraph(&Lead::hanging(Span::named("session")), &[Span::plain(shown(&text))])?;
+        page.paragraph(&Lead::hanging(label("session")), &[unstyled(shown(&text))])?;
         let git = session.git.as_ref().and_then(|git| git.remote.as_deref());
         let rows = [("id", Some(session.id.as_str())), ("tag", session.tag.as_deref())];
         let rows = rows.into_iter().chain([("folder", session.cwd.as_deref()), ("git", git)]);
         for (name, text) in rows {
             if let Some(text) = text {
-                page.line(&[Span::named(name), Span::plain(shown(text))])?;
+                page.line(&[label(name), unstyled(shown(text))])?;
             }
         }
         for file in session.members.iter().filter(|_| all) {
@@ -157,7 +157,7 @@ fn list(world: &mut World, manifest: &Manifest, all: bool) -> Result<(), Failure
                 size(file.size),
                 file.name
             );
-            page.line(&[Span::named("file"), Span::plain(shown(&text))])?;
+            page.line(&[label("file"), unstyled(shown(&text))])?;
         }
     }
     Ok(())
@@ -246,29 +246,26 @@ fn report(
                 one.id
             ),
         };
-        page.paragraph(&Lead::hanging(Span::named("session")), &[Span::plain(shown(&what))])?;
+        page.paragraph(&Lead::hanging(label("session")), &[unstyled(shown(&what))])?;
         for (old, new) in folders.iter().filter(|_| one.became != Became::Same) {
             let text = format!("{old} → {new} ({})", count(one.paths, "path"));
-            page.line(&[Span::named("mapped"), Span::plain(shown(&text))])?;
+            page.line(&[label("mapped"), unstyled(shown(&text))])?;
         }
         if let Some(MessageHashes { recorded, matching }) = one.messages {
             let text =
                 format!("{matching} of {} as the client recorded them", count(recorded, "message"));
-            page.line(&[Span::named("hashes"), Span::plain(text)])?;
+            page.line(&[label("hashes"), unstyled(text)])?;
         }
-        page.line(&[Span::named("verdict"), Span::plain(one.verdict.words())])?;
+        page.line(&[label("verdict"), unstyled(one.verdict.words())])?;
         if one.became != Became::Same && !args.dry_run {
-            page.line(&[
-                Span::named("written"),
-                Span::plain(shown(&one.path.display().to_string())),
-            ])?;
+            page.line(&[label("written"), unstyled(shown(&one.path.display().to_string()))])?;
         }
-        page.line(&[Span::named("resume"), Span::plain(shown(&line))])?;
+        page.line(&[label("resume"), unstyled(shown(&line))])?;
         missing.extend(one.cwd.clone().filter(|cwd| !Path::new(cwd).is_dir()));
     }
     if let Some(entry) = &done.entry {
         let page = &mut Page::new(&mut world.out);
-        page.line(&[Span::named("undo"), Span::plain(format!("quipu undo {entry}"))])?;
+        page.line(&[label("undo"), unstyled(format!("quipu undo {entry}"))])?;
     }
     missing.dedup();
     for cwd in missing {

@@ -94,6 +94,7 @@ struct UsageJson<'a> {
     total: &'a Spending,
     unpriced: Vec<UnpricedJson<'a>>,
     lower_bound: LowerBoundJson,
+    only_in_catalog: Option<&'a Spending>,
     prices: &'a str,
     unreadable: Vec<String>,
 }
@@ -168,6 +169,7 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
             total: &found.total,
             unpriced: unpriced.collect(),
             lower_bound: LowerBoundJson { messages, output: usage.output },
+            only_in_catalog: Some(&found.only_in_catalog).filter(|sum| sum.messages > 0),
             prices: &price::COLLECTED,
             unreadable: ledger
                 .unreadable

@@ -1,11 +1,13 @@
 //! `quipu view`: sessions as pages in a browser.
 
 use std::io::Write;
-use std::net::IpAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use viewer::{Secrets, Server, Serving};
+use transcript::format::time::Time;
+use viewer::{Changes, Earlier, Secrets, Server, Serving};
+use workshop::store::{Journal, State, Was};
 
 use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
@@ -38,8 +40,36 @@ pub(crate) struct ViewCommandArgs {
     catalog: CatalogArgs,
 }
 
+/// What sessions were before their changes, from the journal of `quipu undo`.
+#[derive(Debug)]
+struct Journaled(Option<Journal>);
+
+impl Changes for Journaled {
+    fn before(&self, session: &Path) -> Vec<Earlier> {
+        let entries = self.0.as_ref().and_then(|journal| journal.entries().ok());
+        let entries = entries.into_iter().flatten();
+        let kept = entries.filter(|entry| !matches!(entry.state, State::Damaged(_)));
+        kept.flat_map(|entry| {
+            let items = entry.items.iter().filter(|item| item.path == session);
+            let old = items.filter_map(|item| match &item.was {
+                Was::There { copy, .. } => Some(entry.folder.join(&copy.name)),
+                Was::Nothing => None,
+            });
+            let (name, what, time) = (&entry.name, &entry.what, Time(entry.time));
+            let earlier =
+                old.map(|path| Earlier { name: name.clone(), what: what.clone(), time, path });
+            earlier.collect::<Vec<_>>()
+        })
+        .collect()
+    }
+}
+
 pub(crate) fn view(world: &mut World, args: &ViewCommandArgs) -> Result<(), Failure> {
     let session = args.session.as_deref().map(|name| select::session(world, name)).transpose()?;
+    if let Some(session) = &session {
+        // Said now, not on the page.
+        files::open(&session.path).map_err(|error| Failure::unreadable(&session.path, error))?;
+    }
     let homes = match (world.homes(), &session) {
         (Ok(homes), _) => homes.list,
         // A file that was named needs no home.
@@ -58,6 +88,7 @@ pub(crate) fn view(world: &mut World, args: &ViewCommandArgs) -> Result<(), Fail
         listen: args.listen,
         port: args.port,
         again: world.again(),
+        changes: Box::new(Journaled(world.workshop.journal().ok())),
     };
     let server = Server::bind(serving).map_err(|error| {
         let place = match (args.listen, args.port) {
@@ -78,11 +109,16 @@ pub(crate) fn view(world: &mut World, args: &ViewCommandArgs) -> Result<(), Fail
             "everyone who can reach {listen} can see what is sent: it is not encrypted"
         ))?;
     }
+    let is_near = args.listen.is_none_or(|address| address.is_loopback());
     if world.variable("SSH_CONNECTION").is_some() {
-        let port = server.port();
-        world.out.note(&format!(
-            "on your own machine: ssh -N -L {port}:127.0.0.1:{port} HOST, and open the address there"
-        ))?;
+        // What listens at another address is reached there.
+        if is_near {
+            let (port, at) = (server.port(), args.listen.unwrap_or(Ipv4Addr::LOCALHOST.into()));
+            let target = SocketAddr::new(at, server.port());
+            world.out.note(&format!(
+                "on your own machine: ssh -N -L {port}:{target} HOST, and open the address there"
+            ))?;
+        }
     } else if !args.no_open {
         open(world, &address);
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::out::WARN;
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, label, styled, unstyled};
 use crate::text::{count, shown};
 
 /// What was redacted.
@@ -88,17 +88,17 @@ impl Redacted {
 
     pub(super) fn show(&self, page: &mut Page<'_>, is_dry: bool) -> Result<(), Failure> {
         for (name, text) in self.rows(is_dry) {
-            page.paragraph(&Lead::hanging(Span::named(name)), &[Span::plain(shown(&text))])?;
+            page.paragraph(&Lead::hanging(label(name)), &[unstyled(shown(&text))])?;
         }
         for (number, stand) in self.stands.iter().enumerate() {
-            let lead = Lead::hanging(Span::new(WARN, format!("  {:<9}", "stands in")));
+            let lead = Lead::hanging(styled(WARN, format!("  {:<9}", "stands in")));
             if number == MOST {
                 let more = format!("{} more files; `--json` lists all", self.stands.len() - MOST);
-                page.paragraph(&lead, &[Span::plain(more)])?;
+                page.paragraph(&lead, &[unstyled(more)])?;
                 break;
             }
             let text = shown(&format!("{} {}", stand.what, stand.path));
-            page.paragraph(&lead, &[Span::plain(text)])?;
+            page.paragraph(&lead, &[unstyled(text)])?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The proof of a change: what it does, for people and as JSON.
 
+use ratatui::style::Style;
 use serde::Serialize;
 use transcript::client::change::{Deed, Proof, Snapshot, Written};
 use transcript::client::check::{Finding, Severity, Verdict};
@@ -15,7 +16,7 @@ use super::redacted::Redacted;
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, label, styled, unstyled};
 use crate::prospect::{self, Payoff, Prospect, ProspectJson};
 use crate::resume_command::resume_command;
 use crate::text::{count, fit, grouped, line_list, one_line, shown};
@@ -67,7 +68,8 @@ impl<'a> ChangeReport<'a> {
         let counted = |list: &[(Thing, usize)]| {
             list.iter().map(|(thing, number)| count(*number as u64, noun(*thing))).collect()
         };
-        let copies = outcome.copies.as_ref().filter(|_| job.policy.place == Place::Beside);
+        let is_copied = matches!(job.policy.place, Place::Beside | Place::InPlace);
+        let copies = outcome.copies.as_ref().filter(|_| is_copied);
         let (path, entry) = match &outcome.done {
             Done::Written { path, entry } => (Some(path.display().to_string()), entry.clone()),
             Done::Shown | Done::Unchanged | Done::Returned(_) => (None, None),
@@ -138,13 +140,13 @@ impl<'a> ChangeReport<'a> {
             return Ok(world.out.json(&self.form())?);
         }
         let page = &mut Page::new(&mut world.out);
-        let mut head = vec![Span::new(BOLD, shown(&self.head))];
+        let mut head = vec![styled(BOLD, shown(&self.head))];
         if self.is_dry {
-            head.push(Span::plain(": what would be done"));
+            head.push(unstyled(": what would be done"));
         }
         page.line(&head)?;
         for (name, text, style) in self.rows() {
-            page.paragraph(&Lead::hanging(Span::named(name)), &[Span::new(style, text)])?;
+            page.paragraph(&Lead::hanging(label(name)), &[styled(style, text)])?;
         }
         self.deeds(page)?;
         self.findings(page)?;
@@ -160,7 +162,7 @@ impl<'a> ChangeReport<'a> {
             ("undo", undo.as_ref()),
         ] {
             if let Some(text) = text {
-                page.line(&[Span::named(name), Span::plain(shown(text))])?;
+                page.line(&[label(name), unstyled(shown(text))])?;
             }
         }
         if self.is_dry {
@@ -178,17 +180,17 @@ impl<'a> ChangeReport<'a> {
             } else {
                 ("copied", files)
             };
-            page.paragraph(&Lead::hanging(Span::named(name)), &[Span::plain(shown(&text))])?;
+            page.paragraph(&Lead::hanging(label(name)), &[unstyled(shown(&text))])?;
         }
         if !self.left.is_empty() {
             let not = if self.is_dry { "would not be copied" } else { "not copied" };
             let text = format!("{} ({not})", self.left.join(", "));
-            page.paragraph(&Lead::hanging(Span::named("left")), &[Span::plain(shown(&text))])?;
+            page.paragraph(&Lead::hanging(label("left")), &[unstyled(shown(&text))])?;
         }
         for skipped in &self.skipped {
             let (name, would) = if self.is_dry { ("plan", "would skip ") } else { ("skipped", "") };
-            let lead = Lead::hanging(Span::new(WARN, format!("  {name:<9}")));
-            page.paragraph(&lead, &[Span::plain(shown(&format!("{would}{skipped}")))])?;
+            let lead = Lead::hanging(styled(WARN, format!("  {name:<9}")));
+            page.paragraph(&lead, &[unstyled(shown(&format!("{would}{skipped}")))])?;
         }
         Ok(())
     }
@@ -211,8 +213,8 @@ impl<'a> ChangeReport<'a> {
             let place = line_list(&lines).map(|lines| format!(" ({lines})"));
             let place = place.unwrap_or_default();
             let name = if self.is_dry { "plan" } else { "done" };
-            let lead = Lead::hanging(Span::new(GOOD, format!("  {name:<9}")));
-            page.paragraph(&lead, &[Span::plain(format!("{text}{place}"))])?;
+            let lead = Lead::hanging(styled(GOOD, format!("  {name:<9}")));
+            page.paragraph(&lead, &[unstyled(format!("{text}{place}"))])?;
         }
         Ok(())
     }
@@ -228,7 +230,7 @@ impl<'a> ChangeReport<'a> {
                 finding.code,
                 shown(&finding.text)
             );
-            page.paragraph(&Lead::hanging(Span::new(WARN, "  remains  ")), &[Span::plain(text)])?;
+            page.paragraph(&Lead::hanging(styled(WARN, "  remains  ")), &[unstyled(text)])?;
         }
         Ok(())
     }
@@ -239,8 +241,8 @@ impl<'a> ChangeReport<'a> {
     }
 
     /// The figures, one line each.
-    fn rows(&self) -> Vec<(&'static str, String, anstyle::Style)> {
-        let plain = anstyle::Style::new();
+    fn rows(&self) -> Vec<(&'static str, String, Style)> {
+        let plain = Style::new();
         let Proof { before, after, written, same, new_tokens, .. } = self.proof;
         let number = |number: usize| grouped(number as u64);
         let sent = |side: &Snapshot| {

@@ -1,12 +1,23 @@
 //! The agent without a screen: what the model sees, what is written, what is printed, and what is
 //! left when something fails.
 
+mod agents;
+mod back;
+mod begin;
+mod compact;
+#[cfg(target_os = "linux")]
+mod denied;
 #[cfg(target_os = "linux")]
 mod escape;
 #[cfg(target_os = "linux")]
 mod everyday;
+mod flags;
+mod hooks;
 mod host;
+mod resume;
 mod safe;
+#[cfg(target_os = "linux")]
+mod web;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -104,7 +115,7 @@ impl Lab {
     }
 
     /// Without what is other each time.
-    fn clean(&self, text: &str) -> String {
+    pub(crate) fn clean(&self, text: &str) -> String {
         let here = fs::canonicalize(self.env.path("")).unwrap().display().to_string();
         let slug = here.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let text = text.replace(&here, "[HOME]").replace(&slug, "[SLUG]");

@@ -1,43 +1,70 @@
 //! The console, driven through tmux against the scripted API.
 
-use std::process::Command;
+mod ask;
+mod crash;
+mod keys;
+mod lines;
+
+use std::ops::Deref;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::api::{Reply, Server};
+use testkit::tmux::{Tmux, shell_line};
 
 use crate::chat::{SESSION, call, text};
 use crate::env::Env;
 
-/// A window in a tmux server of its own.
-struct Tmux {
-    socket: String,
-    env: Env,
+/// A window with the console in it, a user and the API.
+pub(crate) struct Desk {
+    tmux: Tmux,
+    pub(crate) env: Env,
     server: Server,
 }
 
-impl Tmux {
+impl Deref for Desk {
+    type Target = Tmux;
+
+    fn deref(&self) -> &Tmux {
+        &self.tmux
+    }
+}
+
+impl Desk {
     /// Starts the console in a window of that size; None if there is no tmux.
-    fn start(replies: Vec<Reply>, args: &[&str], size: (u16, u16)) -> Option<Tmux> {
-        Command::new("tmux").arg("-V").output().ok()?;
+    fn start(replies: Vec<Reply>, args: &[&str], size: (u16, u16)) -> Option<Desk> {
         let env = Env::bare();
+        let desk = Desk::in_shell(replies, env, size, |line| {
+            // What is left in the window after the program ends stays to be read.
+            format!("{} {}; echo left $?; cat", line, shell_line(args))
+        })?;
+        desk.wait("lists the keys");
+        Some(desk)
+    }
+
+    /// Opens a window with a line of the shell, made of the one that starts the console.
+    pub(crate) fn in_shell(
+        replies: Vec<Reply>,
+        env: Env,
+        size: (u16, u16),
+        line: impl Fn(&str) -> String,
+    ) -> Option<Desk> {
         env.put("demo/README.md", "# Demo\n");
         env.put("demo/knots.sh", "count=2\necho \"$count knots\"\n");
-        let conf = env.put("tmux.conf", "set -g history-limit 200000\nset -g escape-time 0\n");
-        let socket = format!("quipu-{}-{:?}", std::process::id(), std::thread::current().id());
-        let socket: String = socket.chars().filter(|c| c.is_alphanumeric()).collect();
         let server = Server::play(replies).unwrap();
         let home = env.path("").display().to_string();
-        let mut words = vec![
+        let bin = env.path("bin").display().to_string();
+        let words = [
             "env".to_owned(),
             "-i".to_owned(),
             format!("HOME={home}"),
-            "PATH=/usr/local/bin:/usr/bin:/bin".to_owned(),
+            format!("PATH={bin}:/usr/local/bin:/usr/bin:/bin"),
             "TERM=tmux-256color".to_owned(),
             "LANG=C.UTF-8".to_owned(),
             "TZ=UTC".to_owned(),
             "IS_SANDBOX=1".to_owned(),
+            format!("EDITOR={bin}/editor"),
             "ANTHROPIC_API_KEY=sk-ant-test-not-a-key".to_owned(),
             format!("ANTHROPIC_BASE_URL={}", server.url()),
             "CLAUDE_CODE_MAX_RETRIES=1".to_owned(),
@@ -46,77 +73,8 @@ impl Tmux {
             "--session-id".to_owned(),
             SESSION.to_owned(),
         ];
-        words.extend(args.iter().map(|arg| (*arg).to_owned()));
-        let line: Vec<String> =
-            words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
-        // What is left in the window after the program ends stays to be read.
-        let line = format!("{}; echo left $?; cat", line.join(" "));
-        let tmux = Tmux { socket, env, server };
-        let cwd = tmux.env.path("demo").display().to_string();
-        let (width, height) = (size.0.to_string(), size.1.to_string());
-        let conf = conf.display().to_string();
-        tmux.run(&[
-            "-f",
-            &conf,
-            "new-session",
-            "-d",
-            "-x",
-            &width,
-            "-y",
-            &height,
-            "-c",
-            &cwd,
-            "/bin/sh",
-            "-c",
-            &line,
-        ]);
-        tmux.run(&["set", "-g", "window-size", "manual"]);
-        tmux.wait("lists the keys");
-        Some(tmux)
-    }
-
-    fn run(&self, args: &[&str]) -> String {
-        let done =
-            Command::new("tmux").args(["-u", "-L", &self.socket]).args(args).output().unwrap();
-        String::from_utf8_lossy(&done.stdout).into_owned()
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        let mut args = vec!["send-keys", "-t", ":0"];
-        args.extend(keys);
-        self.run(&args);
-        sleep(Duration::from_millis(60));
-    }
-
-    fn line(&self, text: &str) {
-        self.run(&["send-keys", "-t", ":0", "-l", text]);
-        sleep(Duration::from_millis(60));
-        self.keys(&["Enter"]);
-    }
-
-    fn screen(&self) -> String {
-        self.run(&["capture-pane", "-t", ":0", "-p"])
-    }
-
-    /// Everything that was printed, as logical lines.
-    fn scrollback(&self) -> Vec<String> {
-        let text = self.run(&["capture-pane", "-t", ":0", "-p", "-J", "-S", "-"]);
-        text.lines().map(|line| line.trim_end().to_owned()).collect()
-    }
-
-    fn wait(&self, wanted: &str) -> String {
-        let start = Instant::now();
-        loop {
-            let screen = self.screen();
-            if screen.contains(wanted) {
-                return screen;
-            }
-            assert!(
-                start.elapsed() < Duration::from_secs(30),
-                "{wanted:?} does not come:\n{screen}"
-            );
-            sleep(Duration::from_millis(30));
-        }
+        let tmux = Tmux::open(&line(&shell_line(&words)), &env.path("demo"), size)?;
+        Some(Desk { tmux, env, server })
     }
 
     /// What `quipu` says about the session.
@@ -136,11 +94,11 @@ impl Tmux {
         let text = std::fs::read_to_string(&file.path).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
-}
 
-impl Drop for Tmux {
-    fn drop(&mut self) {
-        self.run(&["kill-server"]);
+    /// Answers a question, after it has been there long enough.
+    pub(crate) fn answer(&self, key: &str) {
+        sleep(Duration::from_millis(400));
+        self.keys(&[key]);
     }
 }
 
@@ -179,10 +137,12 @@ fn a_session_of_several_turns() {
         // It is interrupted.
         blocks(&[bash("toolu_06", "sleep 60")]),
         blocks(&[text("After the interruption.")]),
-        blocks(&[text("The queued one.")]),
+        // The summary, and what is said after it.
+        blocks(&[text("<summary>A knot was removed.</summary>")]),
+        blocks(&[text("On we go.")]),
     ];
     let Some(tmux) =
-        Tmux::start(replies, &["--sandbox", "off", "--permission-mode", "default"], (100, 40))
+        Desk::start(replies, &["--sandbox", "off", "--permission-mode", "default"], (100, 40))
     else {
         return;
     };
@@ -191,22 +151,19 @@ fn a_session_of_several_turns() {
     tmux.line("make a file");
     tmux.wait("Run this command?");
     tmux.wait("may it?");
-    sleep(Duration::from_millis(500));
-    tmux.keys(&["1"]);
+    tmux.answer("1");
     tmux.wait("Made it.");
     assert!(tmux.env.path("demo/made.txt").exists());
     tmux.line("remove it");
     tmux.wait("rm -r /tmp/never");
     tmux.wait("may it?");
-    sleep(Duration::from_millis(500));
-    tmux.keys(&["3"]);
+    tmux.answer("3");
     tmux.line("it is not yours");
     tmux.wait("Then I leave it.");
     tmux.line("a repository");
     tmux.wait("git init elsewhere");
     tmux.wait("may it?");
-    sleep(Duration::from_millis(500));
-    tmux.keys(&["2"]);
+    tmux.answer("2");
     tmux.line("");
     tmux.wait("Repository made.");
     let rules = std::fs::read_to_string(tmux.env.path("demo/.claude/settings.local.json")).unwrap();
@@ -214,8 +171,7 @@ fn a_session_of_several_turns() {
     tmux.line("fix it");
     tmux.wait("-count=2");
     tmux.wait("may it?");
-    sleep(Duration::from_millis(500));
-    tmux.keys(&["1"]);
+    tmux.answer("1");
     tmux.wait("One knot less.");
     tmux.line("wait for a minute");
     tmux.wait("running");
@@ -227,6 +183,12 @@ fn a_session_of_several_turns() {
     tmux.wait("interrupted");
     tmux.line("and now?");
     tmux.wait("After the interruption.");
+    tmux.line("/agents");
+    tmux.wait("general-purpose");
+    tmux.line("/compact");
+    tmux.wait("summarised:");
+    tmux.line("go on");
+    tmux.wait("On we go.");
     tmux.keys(&["C-d"]);
     let screen = tmux.wait("left 0");
     assert!(screen.contains(&format!("quipu chat --resume {SESSION}")), "{screen}");
@@ -234,6 +196,7 @@ fn a_session_of_several_turns() {
     let check = tmux.quipu(&["check", SESSION]);
     assert!(check.contains("resumes"), "{check}");
     let records = tmux.records();
+    assert!(records.iter().any(|record| record["subtype"] == "compact_boundary"));
     let prompts: Vec<&str> = records
         .iter()
         .filter(|record| record["type"] == "user")
@@ -265,7 +228,7 @@ fn the_scrollback_holds_every_line_once_in_a_storm_of_resizes() {
             code.join("\n")
         ))]));
     }
-    let Some(tmux) = Tmux::start(replies, &[], (80, 24)) else { return };
+    let Some(tmux) = Desk::start(replies, &[], (80, 24)) else { return };
     let mut seed: u32 = 11;
     let mut random = |most: u32| {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -325,27 +288,53 @@ fn the_scrollback_holds_every_line_once_in_a_storm_of_resizes() {
 }
 
 #[test]
-fn lines_only_for_screen_readers() {
+fn escape_twice_goes_back() {
+    let bash = json!({"command": "echo two > two.txt; rm knots.sh", "description": "x"});
     let replies = vec![
-        blocks(&[call(
-            "toolu_01",
-            "Bash",
-            &json!({"command": "touch made.txt", "description": "x"}),
-        )]),
-        blocks(&[text("Made **it**.")]),
+        blocks(&[text("ANSWER-ONE.")]),
+        blocks(&[call("toolu_01", "Bash", &bash)]),
+        blocks(&[text("ANSWER-TWO.")]),
+        blocks(&[text("ANSWER-THREE.")]),
     ];
-    let Some(tmux) = Tmux::start(replies, &["--ax-screen-reader", "--sandbox", "off"], (80, 30))
-    else {
-        return;
+    let flags = ["--sandbox", "off", "--dangerously-skip-permissions"];
+    let Some(tmux) = Desk::start(replies, &flags, (100, 40)) else { return };
+    tmux.line("first prompt");
+    tmux.wait("ANSWER-ONE.");
+    tmux.line("second prompt");
+    tmux.wait("ANSWER-TWO.");
+    let made = |name: &str| tmux.env.path(&format!("demo/{name}")).exists();
+    assert!(made("two.txt") && !made("knots.sh"));
+    sleep(Duration::from_millis(300));
+    tmux.keys(&["Escape"]);
+    tmux.keys(&["Escape"]);
+    tmux.wait("2. #1 first prompt");
+    tmux.answer("1");
+    let screen = tmux.wait("What goes back?");
+    assert!(screen.contains("two.txt (+0 -1)") && screen.contains("+count=2"), "{screen}");
+    assert!(made("two.txt") && !made("knots.sh"));
+    tmux.answer("1");
+    tmux.wait("the conversation goes on before this prompt");
+    assert!(!made("two.txt") && made("knots.sh"));
+    // The prompt is in the input line again.
+    let is_there = || {
+        let screen = tmux.screen();
+        let mut last = screen.lines().rev().filter(|line| !line.trim().is_empty()).take(5);
+        last.any(|line| line.contains("second prompt"))
     };
-    tmux.line("make a file");
-    tmux.wait("1. Yes");
-    sleep(Duration::from_millis(600));
-    tmux.line("1");
-    tmux.wait("Made it.");
-    assert!(tmux.env.path("demo/made.txt").exists());
-    tmux.line("/exit");
-    tmux.wait("left 0");
-    let screen = tmux.screen();
-    assert!(!screen.contains("working") && !screen.contains("manual mode"), "{screen}");
+    let start = Instant::now();
+    while !is_there() {
+        assert!(start.elapsed() < Duration::from_secs(10), "{}", tmux.screen());
+        sleep(Duration::from_millis(30));
+    }
+    tmux.keys(&["C-u"]);
+    tmux.line("another prompt");
+    tmux.wait("ANSWER-THREE.");
+    let records = tmux.records();
+    let parent = |words: &str| {
+        let is_its = |record: &&Value| record["message"]["content"] == words;
+        records.iter().find(is_its).unwrap()["parentUuid"].clone()
+    };
+    assert_eq!(parent("another prompt"), parent("second prompt"));
+    let undone = tmux.quipu(&["undo"]);
+    assert!(made("two.txt") && !made("knots.sh"), "{undone}");
 }

@@ -36,12 +36,13 @@ impl Env {
         let samples =
             testkit::root().join("crates/testkit/fixtures/samples/projects/-home-dev-demo");
         let project = env.path(".claude/projects/-home-dev-demo");
-        copy(&samples, &project);
+        testkit::copy_folder(&samples, &project).unwrap();
         let other = env.path(".claude/projects/-home-dev-other");
-        copy(
+        testkit::copy_folder(
             &testkit::fixtures().join("recordings/2.1.45/k_hooks/projects/-home-dev-demo"),
             &other,
-        );
+        )
+        .unwrap();
         let mut files = testkit::files_under(&[env.path(".claude")]);
         files.sort_by_key(|file| file.path.file_name().map(std::ffi::OsStr::to_owned));
         for (age, file) in (1..).zip(files) {
@@ -53,7 +54,11 @@ impl Env {
     /// A user with the samples that are built in: every dialect, sub-agents and damage.
     pub(crate) fn with_samples() -> Self {
         let env = Env::bare();
-        copy(&testkit::root().join("samples/home/projects"), &env.path(".claude/projects"));
+        testkit::copy_folder(
+            &testkit::root().join("samples/home/projects"),
+            &env.path(".claude/projects"),
+        )
+        .unwrap();
         env
     }
 
@@ -84,6 +89,21 @@ impl Env {
 
     pub(crate) fn output(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
+    }
+
+    /// Runs a script in a mount namespace of its own, with a file system of so many bytes at
+    /// `$HOME/disk`. Returns what it prints; `None` if that cannot be had here.
+    pub(crate) fn on_small_disk(&self, bytes: &str, script: &str) -> Option<String> {
+        let disk = self.path("disk");
+        fs::create_dir_all(&disk).unwrap();
+        let mount = format!("mount -t tmpfs -o size={bytes} tmpfs {} || exit 99", disk.display());
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &format!("{mount}\n{script}")]);
+        command.env("HOME", self.path("")).env("QUIPU", env!("CARGO_BIN_EXE_quipu"));
+        let output = command.output().ok().filter(|output| output.status.code() != Some(99))?;
+        let text =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        Some(text.concat())
     }
 
     /// Exit code, stdout and stderr as one text, with the temporary folder's name taken out.
@@ -158,16 +178,4 @@ pub(crate) fn in_a_terminal(
 pub(crate) fn set_age(path: &Path, seconds: u64) {
     let file = File::options().append(true).open(path).unwrap();
     file.set_modified(UNIX_EPOCH + Duration::from_secs(NOW - seconds)).unwrap();
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().flatten() {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            fs::copy(&from, &to).unwrap();
-        }
-    }
 }

@@ -16,6 +16,8 @@ mod compress;
 #[cfg(unix)]
 mod console;
 mod context;
+#[cfg(target_os = "linux")]
+mod disk;
 mod env;
 mod follow;
 mod help;
@@ -26,6 +28,7 @@ mod hostile;
 mod hostile_run;
 mod html;
 mod journal;
+mod lake;
 mod large;
 mod leaf;
 mod ls;
@@ -46,5 +49,6 @@ mod sql;
 mod surgery;
 mod tables;
 mod terminal;
+mod twenty;
 mod usage;
 mod view;

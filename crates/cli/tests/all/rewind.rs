@@ -1,10 +1,13 @@
 //! Undo that cannot miss, with the program as users run it: `rewind`, `changes`, `undo`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
@@ -55,8 +58,18 @@ fn record(path: &Path, all: &mut BTreeMap<PathBuf, String>) {
     } else if found.is_symlink() {
         all.insert(path.to_owned(), format!("link {}", fs::read_link(path).unwrap().display()));
     } else {
-        let bytes = if name == "index" { Vec::new() } else { fs::read(path).unwrap_or_default() };
-        all.insert(path.to_owned(), format!("file {mode:o} {bytes:?}"));
+        let is_read = name != "index" && found.is_file();
+        let bytes = if is_read { fs::read(path).unwrap_or_default() } else { Vec::new() };
+        let text = if bytes.len() > 1 << 20 {
+            // Too long to be printed.
+            format!(
+                "{:?}",
+                bytes.iter().fold(7_u64, |sum, byte| sum * 31 % 65_521 + u64::from(*byte))
+            )
+        } else {
+            format!("{bytes:?}")
+        };
+        all.insert(path.to_owned(), format!("file {mode:o} {} {text}", bytes.len()));
     }
 }
 
@@ -96,10 +109,31 @@ fn project(command: &str, setup: &[&str]) -> (Lab, PathBuf) {
     let lab = Lab::says(&[&[bash("toolu_1", command)], &[text("done")]]);
     let folder = fs::canonicalize(lab.cwd()).unwrap();
     sh(&folder, "rm -rf README.md src");
-    for step in setup {
-        sh(&folder, step);
-    }
+    unpack(&folder, setup);
     (lab, folder)
+}
+
+/// Puts files into a folder. They are made once for each setup: most of the time would be git's.
+fn unpack(folder: &Path, setup: &[&str]) {
+    static MADE: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap();
+    let packed = made.entry(setup.join(";")).or_insert_with(|| {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().join("base");
+        fs::create_dir(&base).unwrap();
+        for step in setup {
+            sh(&base, step);
+        }
+        Command::new("tar").args(["cf", "-", "."]).current_dir(&base).output().unwrap().stdout
+    });
+    let mut tar = Command::new("tar")
+        .args(["xpf", "-"])
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    tar.stdin.take().unwrap().write_all(packed).unwrap();
+    assert!(tar.wait().unwrap().success());
 }
 
 fn table(setup: &[&str], is_wanted: impl Fn(&str) -> bool) -> usize {
@@ -140,14 +174,18 @@ fn table(setup: &[&str], is_wanted: impl Fn(&str) -> bool) -> usize {
 
 #[test]
 fn what_forty_commands_destroy_comes_back() {
-    let count = table(&[FILES, GIT], |command| !command.contains("chmod -R 000"));
+    // Beside the project nothing can be written, so that a copy there destroys nothing.
+    let count = table(&[FILES, GIT], |command| {
+        !command.contains("chmod -R 000") && !command.contains("../copy")
+    });
     assert!(count >= 40, "{count}");
 }
 
 #[test]
 fn outside_of_git_too() {
     let count = table(&[FILES], |command| {
-        !command.contains("git") && !command.contains("chmod -R") && command.len() % 2 == 0
+        let is_other = ["git", "chmod -R", "../copy"].iter().any(|part| command.contains(part));
+        !is_other && command.len() % 2 == 0
     });
     assert!(count >= 10, "{count}");
 }
@@ -254,4 +292,138 @@ fn a_session_that_is_deleted_for_good_leaves_no_images() {
     assert!(fs::read_dir(&packs).unwrap().count() > 0);
     run(&lab, &["rm", SESSION, "--purge", "--yes"]);
     assert_eq!(fs::read_dir(&packs).unwrap().count(), 0);
+}
+
+/// What a person reads: before, after, and where it is refused.
+#[test]
+fn what_a_person_reads() {
+    let command = "echo agent >> notes.txt; rm -rf src; chmod 700 run.sh; ln -sfn x link; mkdir new; \
+        echo 1 > new/file; printf 'a\\0b' > blob.bin; rm -rf node_modules; mkfifo pipe; git add -A";
+    let setup = [FILES, "head -c 20 /dev/zero > blob.bin", "git init -q -b main ."];
+    let (mut lab, folder) = project(command, &setup);
+    destroy(&mut lab, &[]);
+    let mut shown = String::new();
+    let mut show = |lab: &Lab, args: &[&str]| {
+        let output = lab.env.output(args);
+        let text = |bytes: &[u8]| lab.clean(&String::from_utf8_lossy(bytes));
+        writeln!(
+            shown,
+            "$ quipu {}\n{}{}(exit code {:?})\n",
+            args.join(" "),
+            text(&output.stdout),
+            text(&output.stderr),
+            output.status.code(),
+        )
+        .unwrap();
+    };
+    show(&lab, &["changes", SESSION]);
+    show(&lab, &["changes", SESSION, "--turn", "2"]);
+    show(&lab, &["rewind", SESSION, "--files", "--dry-run"]);
+    show(&lab, &["rewind", SESSION, "--to", "7"]);
+    fs::write(folder.join("notes.txt"), "mine\n").unwrap();
+    show(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    show(&lab, &["rewind", SESSION, "--files", "--yes", "--force"]);
+    show(&lab, &["rewind", SESSION, "--conversation", "--yes"]);
+    show(&lab, &["undo"]);
+    insta::assert_snapshot!(shown);
+}
+
+/// What hooks change belongs to the prompt: before it is recorded, around calls, and at the end.
+#[test]
+fn what_hooks_change_is_undone() {
+    let (mut lab, folder) = project("echo agent >> notes.txt", &[FILES]);
+    let hook = |command: &str| json!([{"hooks": [{"type": "command", "command": command}]}]);
+    let hooks = json!({"hooks": {
+        "UserPromptSubmit": hook("echo asked > asked.txt"),
+        "PreToolUse": hook("rm -rf deep"),
+        "PostToolUse": hook("echo formatted >> notes.txt"),
+        "Stop": hook("rm -rf src"),
+    }});
+    lab.env.put(".claude/settings.json", hooks.to_string());
+    let before = state(&folder);
+    destroy(&mut lab, &[]);
+    let read = || fs::read_to_string(folder.join("notes.txt")).unwrap();
+    assert_eq!(read(), "one\ntwo\nthree\nagent\nformatted\n");
+    assert!(folder.join("asked.txt").exists() && !folder.join("src").exists());
+    let rows = run(&lab, &["changes", SESSION, "--json"]);
+    for row in rows.lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        assert_eq!((&row["by"], &row["turn"]), (&json!("turn"), &json!(1)), "{row}");
+    }
+    run(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    assert_eq!(state(&folder), before);
+}
+
+/// A session that goes on from another one can go back to before it began.
+#[test]
+fn a_fork_goes_back_through_the_turns_that_it_has() {
+    let mut lab = Lab::says(&[
+        &[bash("toolu_1", "echo one > one.txt")],
+        &[text("done")],
+        &[bash("toolu_2", "rm README.md")],
+        &[text("done")],
+        &[bash("toolu_3", "rm -rf src")],
+        &[text("done")],
+    ]);
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    let before = state(&folder);
+    destroy(&mut lab, &[]);
+    let one = state(&folder);
+    let fork = "22222222-2222-4222-8222-222222222222";
+    let go_on = |lab: &mut Lab, more: &[&str]| {
+        let args: Vec<&str> = more.iter().chain(&FREE).chain(&["more"]).copied().collect();
+        let output = lab.run(&args);
+        assert!(output.status.success(), "{}", lab.env.show(&output));
+    };
+    // As `chat` forks,
+    go_on(&mut lab, &["-r", SESSION, "--fork-session", "--session-id", fork]);
+    let two = state(&folder);
+    go_on(&mut lab, &["-r", fork]);
+    // as `rewind` does,
+    let json = run(&lab, &["rewind", fork, "--to", "3", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let made = json["conversation"].as_str().unwrap();
+    assert_eq!(state(&folder), two);
+    run(&lab, &["rewind", made, "--to", "2", "--files", "--yes"]);
+    assert_eq!(state(&folder), one);
+    // and as `fork` does.
+    let json = run(&lab, &["fork", made, "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let forked = json["session"].as_str().unwrap();
+    run(&lab, &["rewind", forked, "--to", "1", "--files", "--yes"]);
+    assert_eq!(state(&folder), before);
+    let rows = run(&lab, &["changes", forked, "--turn", "1", "--json"]);
+    assert!(rows.contains("one.txt") && rows.lines().count() == 1, "{rows}");
+}
+
+/// Turns without images, as of Claude Code, and then turns with them.
+#[test]
+fn a_session_that_has_images_only_of_later_turns() {
+    let mut lab = Lab::says(&[]);
+    let write = json!({"file_path": lab.path("made.txt"), "content": "one\n"});
+    let answers = vec![
+        vec![call("toolu_1", "Write", &write)],
+        vec![bash("toolu_2", "echo bash > bash.txt")],
+        vec![text("done")],
+        vec![bash("toolu_3", "echo two >> made.txt; rm README.md")],
+        vec![text("done")],
+    ];
+    lab.server = testkit::api::Server::start(answers).unwrap();
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    destroy(&mut lab, &["--no-snapshots"]);
+    let args: Vec<&str> = ["-r", SESSION, "more"].iter().chain(&FREE).copied().collect();
+    assert!(lab.run(&args).status.success());
+    let has = |name: &str| folder.join(name).exists();
+    assert!(has("made.txt") && !has("README.md"));
+    let output = lab.env.output(&["rewind", SESSION, "--to", "1", "--files", "--yes"]);
+    let shown = lab.env.show(&output);
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("images of this session begin with turn 2"), "{shown}");
+    assert!(!has("made.txt") && has("README.md") && has("bash.txt"), "{shown}");
+    run(&lab, &["undo"]);
+    assert_eq!(fs::read_to_string(folder.join("made.txt")).unwrap(), "one\ntwo\n");
+    // Back to the later turn there is nothing to say.
+    let output = lab.env.output(&["rewind", SESSION, "--files", "--yes"]);
+    assert!(!lab.env.show(&output).contains("begin with turn"));
+    assert_eq!(fs::read_to_string(folder.join("made.txt")).unwrap(), "one\n");
 }

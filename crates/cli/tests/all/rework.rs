@@ -205,6 +205,100 @@ fn a_change_of_turns_can_be_taken_back() {
     }
 }
 
+/// The files below the projects, with what they contain.
+fn files(env: &Env) -> Vec<(String, Vec<u8>)> {
+    let top = env.path(".claude/projects");
+    let (mut found, mut open) = (Vec::new(), vec![top.clone()]);
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(&top).unwrap().display().to_string();
+                found.push((name, fs::read(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Both halves are one change; with `--in-place`, the first is the session's own file.
+#[test]
+fn one_undo_takes_back_a_whole_split() {
+    for args in [&["--at", "3"][..], &["--at", "3", "--in-place", "--force"]] {
+        let env = talk();
+        let before = files(&env);
+        let output = run(&env, &[&["split", TALK], args].concat());
+        assert!(output.starts_with("exit 0"), "{output}");
+        assert_eq!(files(&env).len(), before.len() + if args.len() > 2 { 1 } else { 2 });
+        let list = env.run(&["undo", "--list"]);
+        assert_eq!(list.matches(" split ").count(), 1, "{list}");
+        let output = env.run(&["undo"]);
+        assert!(output.starts_with("exit 0"), "{output}");
+        assert_eq!(files(&env), before, "{args:?}");
+        assert!(env.run(&["undo"]).starts_with("exit 3"));
+    }
+    // Neither is written if one of the two cannot be.
+    let env = talk();
+    env.put("part-2.jsonl", "mine\n");
+    let output = run(&env, &["split", TALK, "--at", "3", "-o", "part.jsonl"]);
+    assert!(output.starts_with("exit 2") && output.contains("part-2.jsonl"), "{output}");
+    assert!(!env.path("part-1.jsonl").exists());
+}
+
+/// What belongs to the turns comes along, also in place, in one change.
+#[test]
+fn a_merge_in_place_brings_sub_agents_and_results() {
+    let agent = |text: &str| {
+        let script = Script::new().prompt("s1", "-", text).says("s2", "s1", "m8", "done");
+        script.text().replace("\"isSidechain\":false", "\"isSidechain\":true")
+    };
+    let env = talk();
+    let result = r#""message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_7","content":"found"}]}"#;
+    let from = Script::new()
+        .wait(9_000)
+        .prompt("o1", "-", "look into it")
+        .call("oa", "o1", "m2", "toolu_7", "Task")
+        .record("user", "or", "oa", &format!(r#""toolUseResult":{{"agentId":"a1"}},{result}"#))
+        .says("ob", "or", "m7", "it is this");
+    env.put(&path(OTHER), from.text());
+    let project = ".claude/projects/-home-dev-demo";
+    env.put(&format!("{project}/{OTHER}/subagents/agent-a1.jsonl"), agent("the other's"));
+    env.put(&format!("{project}/{TALK}/subagents/agent-a1.jsonl"), agent("its own"));
+    for (id, name, text) in [
+        (OTHER, "new.txt", "1"),
+        (OTHER, "both.txt", "2"),
+        (TALK, "both.txt", "2"),
+        (OTHER, "clash.txt", "3"),
+        (TALK, "clash.txt", "4"),
+    ] {
+        env.put(&format!("{project}/{id}/tool-results/{name}"), text);
+    }
+    let before = files(&env);
+    let output = run(&env, &["merge", TALK, OTHER, "--in-place", "--force"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("clash.txt: the session has another file of that name"), "{output}");
+    assert!(output.contains("copied") && !output.contains("both.txt"), "{output}");
+    let folder = format!("-home-dev-demo/{TALK}");
+    let new: Vec<(String, Vec<u8>)> = files(&env)
+        .into_iter()
+        .filter(|(name, _)| before.iter().all(|(known, _)| known != name))
+        .collect();
+    assert_eq!(new.len(), 2, "{:?}", new.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    assert!(new[0].0.starts_with(&format!("{folder}/subagents/agent-")));
+    assert!(String::from_utf8_lossy(&new[0].1).contains("the other's"));
+    assert_eq!(new[1], (format!("{folder}/tool-results/new.txt"), b"1".to_vec()));
+    // It has another id, and its call knows it.
+    let id = new[0].0.rsplit("agent-").next().unwrap().trim_end_matches(".jsonl").to_owned();
+    let merged = fs::read_to_string(env.path(&path(TALK))).unwrap();
+    assert!(id != "a1" && merged.contains(&format!("\"agentId\":\"{id}\"")), "{id}: {merged}");
+    let output = env.run(&["undo"]);
+    assert!(output.starts_with("exit 0"), "{output}");
+    assert_eq!(files(&env), before);
+}
+
 /// Runs `edit` with an editor that is a line of shell; `$1` is the file.
 fn edited(env: &Env, editor: &str) -> String {
     let mut command = env.command(&["edit", TALK]);

@@ -127,6 +127,10 @@ fn json_of_every_real_file_is_as_its_schema_says() {
             book.hold(schema, *values, &output.stdout, &format!("{args:?}"));
         }
     }
+    let is_compacted =
+        |file: &&testkit::RealFile| file.path.to_string_lossy().contains("2.1.45/g_auto/");
+    let compacted = files.iter().find(is_compacted).unwrap().path.to_str().unwrap();
+    book.run(&env, "compaction", Values::Whole, &["compaction", compacted, "--json"]);
     for (schema, ..) in OF_A_FILE {
         assert!(book.seen.get(*schema).is_some_and(|seen| *seen > 0), "{schema}: {:?}", book.seen);
     }
@@ -253,6 +257,27 @@ fn json_of_chat_is_as_its_schema_says() {
         book.run(&env, schema, values, &args);
         assert!(book.seen[schema] > 0, "{schema}");
     }
+}
+
+#[test]
+fn json_of_undo_that_cannot_miss_is_as_its_schema_says() {
+    use crate::chat::{Lab, SESSION, call, text};
+    let command = "echo x >> README.md; rm -rf src; mkfifo pipe; chmod 700 .";
+    let bash = call("toolu_1", "Bash", &serde_json::json!({"command": command}));
+    let mut lab = Lab::says(&[&[text("hello")], &[bash], &[text("done")]]);
+    let free = ["--dangerously-skip-permissions", "--sandbox", "off"];
+    lab.new_session(&["hi"]);
+    let args: Vec<&str> = ["-r", SESSION, "go"].into_iter().chain(free).collect();
+    lab.run(&args);
+    let mut book = Book::open();
+    book.run(&lab.env, "changes", Values::Lines, &["changes", SESSION, "--json"]);
+    book.run(&lab.env, "changes", Values::Lines, &["changes", SESSION, "--json", "--turn", "2"]);
+    for flags in [&["--dry-run"][..], &["--files"], &["--conversation", "--force"], &["--both"]] {
+        let args: Vec<&str> = ["rewind", SESSION, "--json"].iter().chain(flags).copied().collect();
+        book.run(&lab.env, "rewind", Values::Whole, &args);
+    }
+    assert_eq!(book.seen["rewind"], 4);
+    assert!(book.seen["changes"] >= 4, "{:?}", book.seen);
 }
 
 /// A command that prints JSON has a schema, and a schema has a command.

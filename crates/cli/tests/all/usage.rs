@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -399,20 +399,6 @@ fn limits_are_those_of_one_home() {
     assert_eq!([certain(&[]), certain(&["--home", &other])], [1, 0]);
 }
 
-/// A file system with so many bytes, in a namespace of its own; `None` if that cannot be had.
-fn on_small_disk(env: &Env, bytes: &str, script: &str) -> Option<String> {
-    let disk = env.path("disk");
-    std::fs::create_dir_all(&disk).unwrap();
-    let mount = format!("mount -t tmpfs -o size={bytes} tmpfs {} || exit 99", disk.display());
-    let mut command = Command::new("unshare");
-    command.args(["-rm", "sh", "-c", &format!("{mount}\n{script}")]);
-    command.env("HOME", env.path("")).env("QUIPU", env!("CARGO_BIN_EXE_quipu"));
-    let output = command.output().ok().filter(|output| output.status.code() != Some(99))?;
-    let text =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    Some(text.concat())
-}
-
 #[test]
 fn a_catalog_on_a_full_disk_is_never_wrong() {
     let env = Env::with_samples();
@@ -428,7 +414,7 @@ fn a_catalog_on_a_full_disk_is_never_wrong() {
         "$QUIPU" index --catalog "$C" >/dev/null && "$QUIPU" index --verify --catalog "$C"
     "#;
     for bytes in ["8k", "40k", "200k"] {
-        let Some(text) = on_small_disk(&env, bytes, script) else {
+        let Some(text) = env.on_small_disk(bytes, script) else {
             return println!("not run: no file system can be mounted here");
         };
         let expected = "index: 4\nsearch parser: 4\nsql 'SELECT * FROM turns': 4\n1\n\

@@ -2,7 +2,8 @@
 //!
 //! One session of each recorded version and ten of the corpus, every change, in one of the clients
 //! in turn. With `QUIPU_FULL` all recordings and thirty of the corpus, every change in every
-//! client: the table in `docs/surgery-table.md`.
+//! client: the table in `docs/surgery-table.md`. `QUIPU_CHANGES=merge,redact` tries only these, and
+//! the other columns of the table stay.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ use crate::lab::{Lab, clients, write};
 use crate::resume::{SESSION, difference, env, predicted, resumed_in};
 
 /// The changes, by name and arguments.
-const CHANGES: [(&str, &[&str]); 14] = [
+const CHANGES: [(&str, &[&str]); 15] = [
     ("clone", &["clone"]),
     ("fork", &["fork", "--at", "1"]),
     ("light", &["strip", "--preset", "light"]),
@@ -32,6 +33,7 @@ const CHANGES: [(&str, &[&str]); 14] = [
     ("edit", &["edit", "--plan"]),
     ("split", &["split", "--at", "2"]),
     ("merge", &["merge", OTHER]),
+    ("redact", &["redact"]),
     // These two only in a short run: there is not so much time.
     ("Read", &["strip", "--calls", "--tool", "Read"]),
     ("thinking", &["strip", "--thinking"]),
@@ -49,7 +51,10 @@ const KNOWN: [[&str; 3]; 1] = [[
 ]];
 
 /// How many of them a full run makes.
-const FULL: usize = 12;
+const FULL: usize = 13;
+
+/// What is to be redacted.
+const KEY: &str = "ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";
 
 /// Longer sessions take longer, and show nothing else.
 const LONGEST: usize = 400_000;
@@ -149,14 +154,27 @@ pub(crate) fn quipu(lab: &Lab, args: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), serde_json::from_str(last).unwrap_or(Value::Null))
 }
 
+/// A session with a secret in its prompts, its texts and its thinking.
+fn planted(session: &[u8]) -> Vec<u8> {
+    let mut text = String::from_utf8_lossy(session).into_owned();
+    for before in
+        ["\"role\":\"user\",\"content\":\"", "\"type\":\"text\",\"text\":\"", "\"thinking\":\""]
+    {
+        text = text.replace(before, &format!("{before}{KEY} "));
+    }
+    text.into_bytes()
+}
+
 /// Changes a session as a user would, and lets the client go on with what came out.
 fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> Outcome {
     let lab = Lab::new();
     let project = lab.home().join(".claude/projects").join(slug(&lab.cwd().to_string_lossy()));
     fs::create_dir_all(&project).unwrap();
-    write(&project.join(format!("{SESSION}.jsonl")), &source.bytes);
+    let is_planted = change[0] == "redact";
+    let bytes = if is_planted { planted(&source.bytes) } else { source.bytes.clone() };
+    write(&project.join(format!("{SESSION}.jsonl")), bytes);
     let stem = source.name.trim_end_matches(".jsonl").rsplit('/').next().unwrap();
-    copy(&source.folder.join(stem), &project.join(SESSION));
+    testkit::copy_folder(&source.folder.join(stem), &project.join(SESSION)).unwrap();
     let mut args = change.to_vec();
     args.insert(1, SESSION);
     if change[0] == "repair" {
@@ -177,7 +195,7 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
         return match (change[0], code) {
             // Nothing to mend or to strip, nothing to go on with, or nothing that would be left.
             ("repair", Some(10..=12))
-            | ("repair" | "strip" | "compress", Some(0))
+            | ("repair" | "strip" | "compress" | "redact", Some(0))
             | (_, Some(2 | 3))
             // It would resume less well, so nothing was written.
             | ("drop" | "edit" | "split" | "merge", Some(6)) => Outcome::Nothing,
@@ -195,6 +213,11 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
     let sent = resumed_in(&lab, start, session);
     match (sent, ours) {
         (None, None) => Outcome::Refused,
+        (Some(sent), Some(_))
+            if is_planted && sent.iter().any(|one| one.to_string().contains(KEY)) =>
+        {
+            Outcome::Wrong("the client sends a secret".to_owned())
+        }
         (Some(sent), Some(ours)) => match difference(&before, &sent, &ours) {
             None => verdicts(&lab, &path, version),
             Some(text) => Outcome::Wrong(text),
@@ -239,31 +262,23 @@ fn edit_plan(turns: u64) -> String {
     (1..=turns).map(verb).collect::<Vec<_>>().join("\n")
 }
 
-fn copy(from: &Path, to: &Path) {
-    let Ok(entries) = fs::read_dir(from) else { return };
-    fs::create_dir_all(to).unwrap();
-    for entry in entries.flatten() {
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
 #[test]
 fn changed_sessions_are_sent_as_predicted() {
     let full = env("QUIPU_FULL").is_some();
     let sources = sources(full);
     let clients = clients();
     let changes = if full { FULL } else { CHANGES.len() };
+    let only = env("QUIPU_CHANGES");
+    let is_wanted = |change: usize| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|name| name == CHANGES[change].0))
+    };
     let jobs: Vec<(usize, usize, usize)> = (0..sources.len())
         .flat_map(|source| (0..changes).map(move |change| (source, change)))
         .flat_map(|(source, change)| (0..clients.len()).map(move |client| (source, change, client)))
         // A client takes a second to start: in a short run the clients take turns, so that each
         // sees every change and every session.
         .filter(|(source, change, client)| full || (source + change) % clients.len() == *client)
+        .filter(|(_, change, _)| is_wanted(*change))
         .collect();
     let next = Mutex::new(jobs.iter());
     let found = Mutex::new(BTreeMap::new());
@@ -313,27 +328,63 @@ fn changed_sessions_are_sent_as_predicted() {
     );
     if full {
         let names: Vec<String> = clients.iter().map(|(version, _)| version.clone()).collect();
-        write(&testkit::root().join("docs/surgery-table.md"), table(&sources, &names, &found));
+        let path = testkit::root().join("docs/surgery-table.md");
+        let before = only.map_or_else(String::new, |_| fs::read_to_string(&path).unwrap());
+        write(&path, table(&sources, &names, &found, &cells(&before)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The table for the documents.
+/// The cells of a table, by client, session and change.
+fn cells(table: &str) -> BTreeMap<[String; 3], String> {
+    let mut found = BTreeMap::new();
+    let (mut client, mut changes) = (String::new(), Vec::new());
+    for line in table.lines() {
+        if let Some(name) = line.strip_prefix("## ") {
+            name.clone_into(&mut client);
+        }
+        let Some(row) = line.strip_prefix("| ") else { continue };
+        let parts: Vec<String> =
+            row.trim_end_matches(" |").split(" | ").map(str::to_owned).collect();
+        if parts[0] == "session" {
+            changes = parts[1..].to_vec();
+            continue;
+        }
+        for (change, cell) in changes.iter().zip(&parts[1..]) {
+            found.insert([client.clone(), parts[0].clone(), change.clone()], cell.clone());
+        }
+    }
+    found
+}
+
+/// The table for the documents. What was not tried is as it was before.
 fn table(
     sources: &[Source],
     clients: &[String],
     found: &BTreeMap<(usize, usize, usize), Outcome>,
+    before: &BTreeMap<[String; 3], String>,
 ) -> String {
+    let name = |source: usize| sources[source].name.replace("/projects/-home-dev-demo/", " ");
+    let cell = |source: usize, change: usize, client: usize| {
+        let key = [clients[client].clone(), name(source), CHANGES[change].0.to_owned()];
+        let tried = found.get(&(source, change, client)).map(Outcome::cell);
+        tried.or(before.get(&key).map(String::as_str)).unwrap_or("not tried").to_owned()
+    };
     let mut text = String::from(
-        "# Changed sessions in the real client\n\nMade by `./test real --full`. Every session is changed as a user would (a new session beside it),\n\
+        "# Changed sessions in the real client\n\n\
+        Made by `./test real --full`. Every session is changed as a user would (a new session beside it),\n\
         the result is resumed in the real client, and what that sends is compared with `quipu history`.\n\
         `ok`: sent as predicted, and it resumes fully, as before; `a → b`: sent as predicted, with the\n\
-        verdicts before and after; `–`: nothing to change, or not written; `refused`: the client does not resume it, as\n\
-        predicted.\n",
+        verdicts before and after; `–`: nothing to change, or not written; `refused`: the client does\n\
+        not resume it, as predicted. For `redact`, a secret is put into every prompt, text and thinking.\n",
     );
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for outcome in found.values() {
-        *counts.entry(outcome.cell()).or_default() += 1;
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for source in 0..sources.len() {
+        for change in 0..FULL {
+            for client in 0..clients.len() {
+                *counts.entry(cell(source, change, client)).or_default() += 1;
+            }
+        }
     }
     let total: Vec<String> =
         counts.iter().map(|(cell, count)| format!("{count} × {cell}")).collect();
@@ -345,15 +396,9 @@ fn table(
             CHANGES[..FULL].iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" | ")
         );
         let _ = writeln!(text, "|---|{}", "---|".repeat(FULL));
-        for (source, known) in sources.iter().enumerate() {
-            let cells: Vec<&str> =
-                (0..FULL).map(|change| found[&(source, change, client)].cell()).collect();
-            let _ = writeln!(
-                text,
-                "| {} | {} |",
-                known.name.replace("/projects/-home-dev-demo/", " "),
-                cells.join(" | ")
-            );
+        for source in 0..sources.len() {
+            let cells: Vec<String> = (0..FULL).map(|change| cell(source, change, client)).collect();
+            let _ = writeln!(text, "| {} | {} |", name(source), cells.join(" | "));
         }
     }
     text

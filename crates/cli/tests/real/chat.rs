@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use testkit::api::{Reply, Server};
@@ -29,13 +30,27 @@ const SCENARIOS: [&str; 12] = [
     "j_large",
     "l_streamjson",
 ];
+/// What the original's order of a summary contains, and what ours does.
+const ORDERS: [&str; 2] = ["detailed summary", "is about to be replaced by a summary"];
 
-fn ours() -> Vec<PathBuf> {
+pub(crate) fn ours() -> Vec<PathBuf> {
     vec![env!("CARGO_BIN_EXE_quipu").into(), "chat".into()]
 }
 
-/// The replies of a scenario.
-fn replies(scenario: &Value, cwd: &str) -> Vec<Reply> {
+/// The rules of a scenario: what a request contains, and the replies to it.
+fn rules(scenario: &Value, cwd: &str) -> Vec<(String, Vec<Reply>)> {
+    let rules = scenario["rules"].as_array().into_iter().flatten().enumerate();
+    let rule = |(number, rule): (usize, &Value)| {
+        let wanted = rule["match"]["last_user_contains"].as_str().unwrap();
+        let replies = replies(rule, (&format!("rule{number}"), cwd));
+        let times = if rule["loop"] == true { 9 } else { 1 };
+        (wanted.replace(ORDERS[0], ORDERS[1]), vec![replies; times].concat())
+    };
+    rules.map(rule).collect()
+}
+
+/// The replies of a scenario, or of one of its rules.
+pub(crate) fn replies(scenario: &Value, (name, cwd): (&str, &str)) -> Vec<Reply> {
     let mut all = Vec::new();
     let mut calls = 0;
     for reply in scenario["replies"].as_array().unwrap() {
@@ -60,12 +75,14 @@ fn replies(scenario: &Value, cwd: &str) -> Vec<Reply> {
                 continue;
             }
             let text = reply["content"].to_string().replace("${CWD}", cwd);
+            let text = text.replace("${AGENT_TOOL}", "Task");
             let mut blocks: Vec<Value> = serde_json::from_str(&text).unwrap();
             for block in blocks.iter_mut().filter(|block| block["type"] == "tool_use") {
                 calls += 1;
-                block["id"] = json!(format!("toolu_{calls:04}"));
+                block["id"] = json!(format!("toolu_{name}{calls:04}"));
             }
-            all.push(Reply::Blocks(blocks));
+            let cached = reply["usage"]["cache_read_input_tokens"].as_u64().unwrap_or(0);
+            all.push(Reply::Full(blocks, cached));
         }
     }
     all
@@ -80,7 +97,18 @@ fn recorded(name: &str, folder: &Path) -> Vec<Vec<u8>> {
     write(&lab.cwd().join("src/widget.py"), "def count(items):\n    return len(items)\n");
     write(&lab.cwd().join("src/util.py"), "def twice(n):\n    return n * 2\n");
     let cwd = fs::canonicalize(lab.cwd()).unwrap();
-    let server = Server::play(replies(&scenario, cwd.to_str().unwrap())).unwrap();
+    let settings = &scenario["settings"];
+    if settings.is_object() {
+        write(&lab.home().join(".claude/settings.json"), settings.to_string());
+    }
+    for (name, text) in scenario["files"].as_object().into_iter().flatten() {
+        let path = lab.cwd().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(&path, text.as_str().unwrap_or_default());
+    }
+    let here = cwd.to_str().unwrap();
+    let main = replies(&scenario, ("", here));
+    let server = Server::play_by(rules(&scenario, here), main).unwrap();
     let project = lab.home().join(".claude/projects").join(slug(&cwd.to_string_lossy()));
     let newest = || {
         let files =
@@ -98,12 +126,38 @@ fn recorded(name: &str, folder: &Path) -> Vec<Vec<u8>> {
             *arg = session.clone().unwrap();
         }
         args.push(step["prompt"].as_str().unwrap().to_owned());
+        // The folder is the user's own: its commands count.
+        args.push("--trust".to_owned());
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         lab.try_run(&ours(), &server, &args);
     }
     let files = fs::read_dir(&project).unwrap().flatten().map(|entry| entry.path());
     let files = files.filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"));
     files.map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// What `quipu check` finds in a session of ours.
+pub(crate) fn findings(bytes: &[u8]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(format!("{SESSION}.jsonl"));
+    write(&path, bytes);
+    let mut found = Vec::new();
+    for version in ["2.1.45", "2.1.325"] {
+        let args = ["check", path.to_str().unwrap(), "--as", version, "--json"];
+        let output = Command::new(env!("CARGO_BIN_EXE_quipu")).args(args).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let codes = report["findings"].as_array().unwrap();
+        // One file is looked at alone: a session without its sub-agents, or a sub-agent, which no
+        // client resumes.
+        let codes = codes.iter().filter(|finding| {
+            let is_agents = finding["text"].as_str().is_some_and(|text| text.contains("sub-agent"));
+            !(is_agents
+                && ["call-without-agent", "no-conversation"]
+                    .contains(&finding["code"].as_str().unwrap_or("")))
+        });
+        found.extend(codes.map(|finding| format!("{version}: {finding}")));
+    }
+    found
 }
 
 /// Whether a client sends of our sessions what we say; nothing if there is something else.
@@ -123,7 +177,7 @@ pub(crate) fn resumes(version: &str, start: &[PathBuf], sessions: &[Vec<u8>]) ->
 }
 
 /// Whether our agent sends of what a client recorded what the newest client sends of it.
-pub(crate) fn goes_on(newest: &[PathBuf], folder: &Path) -> Option<String> {
+fn goes_on(newest: &[PathBuf], folder: &Path) -> Option<String> {
     let files = testkit::files_under(&[folder.join("projects")]);
     let sessions = files.iter().filter(|file| {
         let name = file.path.file_name().unwrap().to_string_lossy();
@@ -139,6 +193,36 @@ pub(crate) fn goes_on(newest: &[PathBuf], folder: &Path) -> Option<String> {
             )),
         }
     })
+}
+
+/// Our agent goes on with recorded sessions as the newest client does. `known` has what stands in
+/// the difference of one that is known to differ.
+pub(crate) fn recorded_go_on<'a>(
+    recorded: &[(&str, &'a str, &'a str)],
+    known: impl Fn(&str, &str) -> Option<&'static str>,
+) {
+    let clients = clients();
+    let number = |version: &str| -> Vec<u32> {
+        version.split('.').map(|part| part.parse().unwrap()).collect()
+    };
+    let (_, newest) = clients.iter().max_by_key(|(version, _)| number(version)).unwrap();
+    let mut wrong = Vec::new();
+    for (folder, version, name) in recorded {
+        let Some(place) = testkit::shared(folder) else {
+            println!("left out: there is no {folder}");
+            continue;
+        };
+        let found = goes_on(newest, &place.join(version).join(name));
+        println!("{version} {name}: {}", if found.is_none() { "same" } else { "other" });
+        if let Some(known) = known(version, name) {
+            println!("  known to differ: {known}");
+            let is_known = found.as_ref().is_some_and(|found| found.contains(known));
+            assert!(is_known, "{version} {name} is no longer as known: {found:?}");
+            continue;
+        }
+        wrong.extend(found.map(|found| format!("{version} {name}: {found}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -175,10 +259,12 @@ fn sessions_go_both_ways() {
             cells.push((format!("ours → {version}"), resumes(version, start, &sessions)));
         }
         for version in &versions {
-            cells.push((
-                format!("{version} → ours"),
-                goes_on(newest, &recordings.join(version).join(name)),
-            ));
+            // The newest is summed up later: its model has a larger window.
+            let folder = recordings.join(version);
+            let names = [name.to_owned(), format!("{name}_1m")];
+            let folder = names.iter().map(|name| folder.join(name)).find(|folder| folder.is_dir());
+            let folder = folder.unwrap_or_else(|| panic!("{version} has no {name}"));
+            cells.push((format!("{version} → ours"), goes_on(newest, &folder)));
         }
         write!(table, "| {name} |").unwrap();
         for (cell, found) in cells {

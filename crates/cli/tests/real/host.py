@@ -2,6 +2,7 @@
 import asyncio
 import dataclasses
 import logging
+import pathlib
 import sys
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, query
@@ -35,6 +36,26 @@ async def main():
             await client.interrupt()
 
 
+async def checkpoints():
+    """A file that a turn wrote is gone again once the host rewinds to that turn's prompt."""
+    written = pathlib.Path(sys.argv[2], "note.txt")
+    changes = dict(
+        allowed_tools=["Write"],
+        permission_mode="acceptEdits",
+        enable_file_checkpointing=True,
+        extra_args={"replay-user-messages": None},
+    )
+    async with ClaudeSDKClient(options=dataclasses.replace(options, **changes)) as client:
+        await client.query("Write it.")
+        prompt = None
+        async for message in client.receive_response():
+            if prompt is None and type(message).__name__ == "UserMessage":
+                prompt = message.uuid
+        before = written.exists()
+        await client.rewind_files(prompt)
+        print("checkpoints", before, written.exists())
+
+
 async def refused(name, **changes):
     """Options that cannot be honoured must fail, whatever the SDK makes of the failure."""
     try:
@@ -47,10 +68,11 @@ async def refused(name, **changes):
 
 
 async def refusals():
-    await refused("checkpoints", enable_file_checkpointing=True)
+    await refused("MCP", mcp_servers={"one": {"type": "stdio", "command": "true"}})
 
 
 asyncio.run(main())
+asyncio.run(checkpoints())
 # That a run failed is what is asked for here, and is told below; the SDK's own word about it need not be.
 logging.disable()
 asyncio.run(refusals())

@@ -1,20 +1,27 @@
 """Reads a lake with one engine and answers all questions of docs/lake.md, as JSON on standard output.
 
-    lake.py ENGINE TARGET QUESTIONS
+    lake.py ENGINE TARGET QUESTIONS [SESSION]
+    lake.py formats TARGET SCRATCH
 
 ENGINE is `duckdb`, `chdb` or `spark`; TARGET is a folder or `s3://…` (with AWS_ENDPOINT_URL); QUESTIONS is docs/lake.md.
-The answer is an object: the sums of `calls`, the rows of each table, and the rows of each question.
+The answer is an object: the sums of `calls`, the rows of each table, those of SESSION, the tools by the version of the
+tables, the rows of each question, and for `duckdb` the names of their columns. `formats` makes a Delta table, an Iceberg
+table and a table of ClickHouse from `calls`, loads the last one twice, and says how many rows each has.
 """
 import datetime
 import decimal
+import glob
 import json
 import os
 import re
+import shutil
 import sys
+import time
 
 TABLES = ["calls", "tools", "edits", "turns", "messages", "findings", "sessions"]
 TOTAL = """SELECT count(*), sum(input_tokens), sum(output_tokens), sum(cache_write_5m_tokens),
  sum(cache_write_1h_tokens), sum(cache_read_tokens), sum(cost_usd) FROM calls WHERE NOT is_copy"""
+VERSIONS = "SELECT schema_version, count(*), count(server) FROM tools GROUP BY schema_version ORDER BY schema_version"
 
 
 def questions(path):
@@ -55,7 +62,9 @@ def by_duckdb(target, asked):
     for table in TABLES:
         db.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{target}/{table}/*/*.parquet', "
                    f"union_by_name = true, hive_partitioning = true, hive_types = {{'day': VARCHAR}})")
-    return [db.execute(sql).fetchall() for sql in asked]
+    for sql in asked:
+        answer = db.execute(sql)
+        yield [column[0] for column in answer.description], answer.fetchall()
 
 
 def by_chdb(target, asked):
@@ -70,13 +79,12 @@ def by_chdb(target, asked):
             source = f"file('{path}', 'Parquet')"
         db.query(f"CREATE VIEW {table} AS SELECT * FROM {source} "
                  f"SETTINGS schema_inference_mode = 'union', use_hive_partitioning = 0")
-    answers = []
     for sql in asked:
         text = str(db.query(sql, "JSONCompact"))
         answer = json.loads(text, parse_float=decimal.Decimal)
         kinds = [column["type"] for column in answer["meta"]]
-        answers.append([[of_chdb(cell, kind) for cell, kind in zip(row, kinds)] for row in answer["data"]])
-    return answers
+        rows = [[of_chdb(cell, kind) for cell, kind in zip(row, kinds)] for row in answer["data"]]
+        yield [column["name"] for column in answer["meta"]], rows
 
 
 def of_chdb(cell, kind):
@@ -103,21 +111,90 @@ def by_spark(target, asked):
     spark.sparkContext.setLogLevel("ERROR")
     for table in TABLES:
         spark.read.option("mergeSchema", "true").parquet(f"{target}/{table}").createOrReplaceTempView(table)
-    return [[tuple(row) for row in spark.sql(sql).collect()] for sql in asked]
+    for sql in asked:
+        answer = spark.sql(sql)
+        yield answer.columns, [tuple(row) for row in answer.collect()]
+
+
+ENGINES = {"duckdb": by_duckdb, "chdb": by_chdb, "spark": by_spark}
+
+
+def formats(target, scratch):
+    import pyarrow.parquet
+    from chdb import session
+    from deltalake import DeltaTable, Field, Schema, convert_to_deltalake
+    from pyiceberg.catalog.sql import SqlCatalog
+    files = sorted(glob.glob(f"{target}/calls/*/*.parquet"))
+    shutil.copytree(f"{target}/calls", f"{scratch}/delta")
+    convert_to_deltalake(f"{scratch}/delta", partition_by=Schema([Field("day", "string")]), partition_strategy="hive")
+    delta = DeltaTable(f"{scratch}/delta").to_pyarrow_table()
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{scratch}/catalog.db", warehouse=f"file://{scratch}/iceberg")
+    catalog.create_namespace("lake")
+    table = catalog.create_table("lake.calls", schema=pyarrow.parquet.read_schema(files[0]))
+    table.add_files(["file://" + file for file in files])
+    iceberg = table.scan().to_arrow()
+    db = session.Session(f"{scratch}/clickhouse")
+    source = f"file('{target}/calls/*/*.parquet', 'Parquet') SETTINGS use_hive_partitioning = 0"
+    db.query("CREATE DATABASE lake")
+    db.query("CREATE TABLE lake.calls ENGINE = ReplacingMergeTree(loaded) ORDER BY (machine, session_id, message_id) "
+             f"AS SELECT *, now64(3) AS loaded FROM {source.replace(' SETTINGS', ' LIMIT 0 SETTINGS')}")
+    for _ in range(2):
+        db.query(f"INSERT INTO lake.calls SELECT *, now64(3) FROM {source}")
+    raw = int(str(db.query("SELECT count() FROM lake.calls", "TSV")))
+    once = int(str(db.query("SELECT count() FROM lake.calls FINAL", "TSV")))
+    sums = lambda arrow: [arrow.num_rows, sum(arrow["output_tokens"].to_pylist())]
+    output = int(str(db.query("SELECT sum(output_tokens) FROM lake.calls FINAL", "TSV")))
+    print(json.dumps({"delta": sums(delta), "iceberg": sums(iceberg), "clickhouse": [once, output], "loaded": raw}))
+
+
+def spent():
+    """Seconds by the clock, and of CPU time of this process and all below it: Spark is one of them."""
+    if "TIMES" not in os.environ:
+        return [0, 0]
+    parents, ticks = {}, {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            fields = open(path, encoding="utf-8", errors="replace").read().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        number = int(path.split("/")[2])
+        parents[number], ticks[number] = int(fields[1]), int(fields[11]) + int(fields[12])
+    ours = [os.getpid()]
+    for process in ours:
+        ours += [child for child, parent in parents.items() if parent == process]
+    return [time.perf_counter(), sum(ticks[process] for process in ours) / os.sysconf("SC_CLK_TCK")]
 
 
 def main():
+    if sys.argv[1] == "formats":
+        return formats(*sys.argv[2:4])
     engine, target, path = sys.argv[1:4]
+    session = sys.argv[4] if len(sys.argv) > 4 else ""
     numbered = questions(path)
-    asked = [TOTAL, *(f"SELECT count(*) FROM {table}" for table in TABLES), *numbered.values()]
-    answers = {"duckdb": by_duckdb, "chdb": by_chdb, "spark": by_spark}[engine](target, asked)
-    answers = [[[plain(cell) for cell in row] for row in rows] for rows in answers]
-    total, rest = answers[0][0], answers[1:]
+    asked = [TOTAL, VERSIONS]
+    asked += [f"SELECT count(*) FROM {table}" for table in TABLES]
+    asked += [f"SELECT count(*) FROM {table} WHERE session_id = '{session}'" for table in TABLES]
+    asked += numbered.values()
+    answers, begin, seconds = [], spent(), []
+    for columns, rows in ENGINES[engine](target, asked):
+        answers.append((list(columns), [[plain(cell) for cell in row] for row in rows]))
+        seconds.append([after - before for after, before in zip(spent(), begin)])
+        begin = spent()
+    total, versions, *rest = [rows for _, rows in answers]
+    counts = {table: rows[0][0] for table, rows in zip(TABLES, rest)}
+    of_session = {table: rows[0][0] for table, rows in zip(TABLES, rest[len(TABLES):])}
+    shown = answers[-len(numbered):]
     result = {
-        "total": [0 if cell is None else cell for cell in total],
-        "rows": {table: rows[0][0] for table, rows in zip(TABLES, rest)},
-        "questions": {number: rows for number, rows in zip(numbered, rest[len(TABLES):])},
+        "total": [0 if cell is None else cell for cell in total[0]],
+        "versions": versions,
+        "rows": counts,
+        "session": of_session,
+        "questions": {number: rows for number, (_, rows) in zip(numbered, shown)},
     }
+    if engine == "duckdb":
+        result["columns"] = {number: columns for number, (columns, _) in zip(numbered, shown)}
+    if "TIMES" in os.environ:
+        result["seconds"] = dict(zip(numbered, seconds[-len(numbered):]))
     print(json.dumps(result))
 
 

@@ -1,5 +1,5 @@
 //! Against real components: the real client, the SDK that hosts it, Phoenix as a receiver of
-//! traces, and `jq` as another counter.
+//! traces, engines that read the lake, and `jq` as another counter.
 //!
 //! Run by `./test real`, which installs them under `target/real`. The client talks to a scripted
 //! model on loopback, in a home of its own, with a made-up key.
@@ -15,13 +15,17 @@ mod carry;
 mod change;
 mod chat;
 mod client;
+mod console;
 mod count;
 mod hashes;
 mod hook;
 mod hostile;
 mod lab;
+mod lake;
 mod permit;
 mod phoenix;
 mod resume;
+mod rewind;
+mod scenes;
 mod sdk;
 mod view;

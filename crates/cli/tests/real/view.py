@@ -147,7 +147,9 @@ class Lab:
         one.last = branch - 1
         one.prompt("The live way")
         one.answer(text("continues here"))
-        one.add("system", subtype="compact_boundary", content="Conversation compacted", logicalParentUuid=f"{one.last:08x}-0000-4000-8000-000000000000", compactMetadata={"trigger": "auto", "preTokens": 100000})
+        one.call("Bash", {"command": "git commit -m 'Mend the parser'"}, "[main 1a2b3c4] Mend the parser\n 1 file changed")
+        before, one.last = one.last, None
+        one.add("system", subtype="compact_boundary", content="Conversation compacted", logicalParentUuid=f"{before:08x}-0000-4000-8000-000000000000", compactMetadata={"trigger": "auto", "preTokens": 100000})
         one.add("user", {"role": "user", "content": "This session is being continued: summary"}, isCompactSummary=True)
         agent = "toolu_agent"
         one.answer({"type": "tool_use", "id": agent, "name": "Task", "input": {"description": "Look around", "prompt": "Look", "subagent_type": "Explore"}})
@@ -156,6 +158,8 @@ class Lab:
             one.prompt(f"Question {number}")
             one.answer(text(f"Answer {number}: " + "words " * 40))
         one.answer(text("the last text of all"))
+        self.dead_line = branch + 1
+        one.lines.append(json.dumps({"type": "file-history-snapshot", "messageId": "unshown-record", "snapshot": {}}).encode())
         self.one = project / "11111111-1111-4111-8111-111111111111.jsonl"
         one.write(self.one)
         self.session = one
@@ -169,6 +173,7 @@ class Lab:
             small.prompt(f"Small session {number}")
             small.answer(text(f"needle{number} is here"))
             small.write(project / f"{number:08x}-2222-4222-8222-222222222222.jsonl")
+        os.utime(project / "00000005-2222-4222-8222-222222222222.jsonl", (1.6e9, 1.6e9))
 
     def serve(self, *args):
         process = subprocess.Popen([self.args.quipu, "view", "--no-open", *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -222,6 +227,7 @@ def test_session_page(lab):
     lab.shot(page, "session-end")
     page.keyboard.press("g")
     page.get_by_text("Please fix the parser").first.wait_for()
+    page.locator("#L1 .finding", has_text="secret").wait_for()
     call = page.locator("details.call", has_text="cargo test").first
     call.locator("summary").click()
     call.locator("pre.out span.f1", has_text="error").wait_for()
@@ -317,6 +323,72 @@ def test_links_keys_and_find(lab):
     agent.get_by_text("The sub-agent saw everything").wait_for()
     page.locator(".compaction summary").first.click()
     page.get_by_text("no longer sent to the model").wait_for()
+    page.locator(".receipt > summary").first.click()
+    page.get_by_text("neither sent nor quoted any more").wait_for()
+    page.locator(".receipt", has_text="prompts that occur nowhere now").get_by_text("Please fix the parser").first.wait_for()
+    lab.shot(page, "compaction")
+
+
+def test_every_record_has_a_way_to_it(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    base, last = page.url, len(lab.session.lines)
+    # A record that is no part of the conversation, and the one before it.
+    page.goto(base + f"#L{last}")
+    page.locator("#show pre", has_text="unshown-record").wait_for()
+    page.locator("#show button", has_text=f"Line {last - 1}").click()
+    page.locator("#show pre", has_text="the last text of all").wait_for()
+    page.keyboard.press("Escape")
+    # A record of another branch.
+    page.goto("about:blank")
+    page.goto(base + f"#L{lab.dead_line}")
+    page.get_by_text("This branch is a dead end").wait_for()
+    page.locator(f".item[id$='-L{lab.dead_line}']", has_text="A dead end").wait_for()
+    # Words that only a sub-agent said.
+    page.goto(base)
+    page.locator("#find").fill("saw everything")
+    page.locator("#found a", has_text="sub-agent 1").first.click()
+    page.get_by_text("This is a sub-agent").wait_for()
+    page.locator(".item", has_text="The sub-agent saw everything").wait_for()
+    page.goto(base)
+    panel = page.locator(".panel[data-name=commits]")
+    panel.locator("summary").click()
+    panel.get_by_text("Mend the parser").click()
+    page.locator("details.call.target, details.call.at-item", has_text="git commit").first.wait_for()
+    # Keys that move and open.
+    page.keyboard.press("g")
+    page.locator("#turn-1").wait_for()
+    for key, turn in [("n", 2), ("n", 3), ("p", 2)]:
+        page.keyboard.press(key)
+        page.locator(f"#turn-{turn}.at-item").wait_for()
+    page.keyboard.press("g")
+    page.locator("#turn-1").wait_for()
+    for _ in range(20):
+        page.keyboard.press("x")
+        if page.locator(".at-item.bad").count():
+            break
+        page.wait_for_timeout(250)
+    page.locator(".at-item.bad").wait_for()
+    page.keyboard.press("o")
+    page.locator(".at-item[open] pre").first.wait_for()
+    page.keyboard.press("o")
+    assert page.locator(".at-item[open]").count() == 0
+    page.keyboard.press("e")
+    page.locator("details.call[open]").first.wait_for()
+    # Only what was said, then only prompts, then everything.
+    page.goto(base + "#turn-1")
+    page.locator("#turn-1").wait_for()
+    page.keyboard.press("m")
+    page.get_by_text("I will look at").wait_for()
+    page.locator("details.call").first.wait_for(state="detached")
+    page.keyboard.press("m")
+    page.get_by_text("I will look at").wait_for(state="detached")
+    page.locator(".item.prompt", has_text="Please fix the parser").first.wait_for()
+    assert page.evaluate("document.querySelectorAll('*').length") < 5000
+    page.keyboard.press("m")
+    page.locator("details.call", has_text="cargo test").first.wait_for()
+    page.keyboard.press("u")
+    page.get_by_text("32 sessions").wait_for()
 
 
 def test_scrolling_keeps_few_nodes(lab):
@@ -350,6 +422,61 @@ def test_live(lab):
     assert page.get_by_text("and it appears by itself").bounding_box()["y"] < 900
 
 
+def test_live_agents_and_rewriting(lab):
+    folder = lab.work / "live"
+    path = folder / "77777777-1111-4111-8111-111111111111.jsonl"
+    live = Session(sessionId=path.stem)
+    live.prompt("Start a long look")
+    live.answer({"type": "tool_use", "id": "toolu_live", "name": "Task", "input": {"description": "Look for long", "prompt": "Look for long", "subagent_type": "Explore"}})
+    live.write(path)
+    sub = Session(isSidechain=True, agentId="live1", sessionId=path.stem)
+    sub.prompt("Look for long")
+    sub.answer(text("first words of the agent"))
+    agent_path = folder / path.stem / "subagents" / "agent-live1.jsonl"
+    sub.write(agent_path)
+    agent_path.with_suffix(".meta.json").write_text(json.dumps({"agentType": "Explore", "toolUseId": "toolu_live", "description": "Look for long"}))
+    page = lab.page(lab.serve(str(path)))
+    call = page.locator("details.call", has_text="Look for long").first
+    call.locator("summary").first.click()
+    agent = call.locator("details.agent").first
+    agent.locator("summary").first.click()
+    agent.get_by_text("first words of the agent").wait_for()
+
+    def append(where, session, count):
+        with open(where, "ab") as file:
+            for line in session.lines[-count:]:
+                file.write(line + b"\n")
+    sub.answer(text("second words of the agent"))
+    append(agent_path, sub, 1)
+    agent.get_by_text("second words of the agent").wait_for(timeout=15_000)
+    # So much that it takes windows of its own.
+    for number in range(30):
+        sub.answer(text(f"words {number} of the agent"))
+    append(agent_path, sub, 30)
+    agent.get_by_text("words 29 of the agent").wait_for(timeout=15_000)
+    # The agent ends; what is open stays open.
+    live.add("user", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_live", "content": "It is fine"}]}, toolUseResult={"status": "completed", "agentId": "live1"})
+    live.answer(text("The agent has finished"))
+    append(path, live, 2)
+    page.get_by_text("The agent has finished").wait_for(timeout=15_000)
+    page.get_by_text("words 29 of the agent").wait_for(timeout=15_000)
+    page.get_by_text("second words of the agent").first.wait_for()
+    # A rewind: the live branch leaves the old one, which is a dead end now.
+    live.last = 1
+    live.prompt("Another way")
+    live.answer(text("The other way it is"))
+    append(path, live, 2)
+    page.get_by_text("The other way it is").wait_for(timeout=15_000)
+    page.get_by_text("The agent has finished").wait_for(state="detached", timeout=15_000)
+    # Written anew, and shorter.
+    fresh = Session(sessionId=path.stem)
+    fresh.prompt("Written anew")
+    fresh.answer(text("and shorter"))
+    fresh.write(path)
+    page.get_by_text("and shorter").wait_for(timeout=15_000)
+    page.get_by_text("The other way it is").wait_for(state="detached", timeout=15_000)
+
+
 def test_home(lab):
     page = lab.page(lab.serve())
     page.get_by_text("32 sessions").wait_for()
@@ -369,6 +496,10 @@ def test_home(lab):
     page.locator("#search").fill("")
     page.locator(".health.full").first.wait_for()
     page.locator("#usage figure > svg").wait_for(state="attached")
+    page.locator("select[name=days]").select_option("30")
+    page.get_by_text("31 sessions").wait_for()
+    page.locator("select[name=days]").select_option("")
+    page.get_by_text("32 sessions").wait_for()
     page.locator("select[name=sort]").select_option("title")
     page.wait_for_timeout(500)
     page.get_by_role("link", name="Usage", exact=True).click()

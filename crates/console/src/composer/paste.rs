@@ -55,6 +55,13 @@ impl Prompt {
         Prompt { display: text.to_owned(), text: text.to_owned(), pasted: Vec::new() }
     }
 
+    /// The text without the marks of its images.
+    pub fn without_images(&self) -> String {
+        let is_image = |one: &&Pasted| matches!(one.content, Content::Image(_));
+        let images = self.pasted.iter().filter(is_image);
+        images.fold(self.text.clone(), |text, image| text.replacen(&image.mark, "", 1))
+    }
+
     /// The images of it, in order.
     pub fn images(&self) -> impl Iterator<Item = &Image> {
         self.pasted.iter().filter_map(|one| match &one.content {
@@ -113,6 +120,11 @@ impl Composer {
             }
         }
         Prompt { display: self.text.clone(), text, pasted }
+    }
+
+    /// Whether something that was pasted is still in the text.
+    pub fn has_pasted(&self) -> bool {
+        self.pasted.iter().any(|one| self.text.contains(&one.mark))
     }
 
     /// Takes a prompt back for editing.

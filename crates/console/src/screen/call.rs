@@ -9,7 +9,7 @@ use transcript::conversation::tool;
 use transcript::format::json::Json;
 
 use crate::diff;
-use crate::text::{Line, Span, exact, fit, look, output_lines, safe};
+use crate::text::{Line, Span, exact, fit, look, output_lines, plain_lines, safe};
 
 /// How many lines of output are printed of a call that went well.
 const OUTPUT: usize = 4;
@@ -28,6 +28,8 @@ pub(super) struct Running {
     pub(super) input: Value,
     pub(super) since: Duration,
     pub(super) output: String,
+    /// The call in a few words.
+    words: String,
 }
 
 /// What is printed of a call, and what is folded away.
@@ -35,17 +37,36 @@ pub(super) struct Running {
 pub(super) struct Shown {
     pub(super) lines: Vec<Line<'static>>,
     pub(super) folded: Vec<Line<'static>>,
+    /// Whether the last line says how much is folded away.
+    is_counted: bool,
+    /// Whether the lines below the first are changes of a file.
+    is_change: bool,
 }
 
 impl Running {
-    /// The call in a few words.
-    pub(super) fn words(&self) -> String {
-        let input = self.input.to_string();
-        let about = Json::parse(input.as_bytes()).map(|input| tool::about(&self.name, input));
+    /// A call that begins; paths are shown from the folder `place` on.
+    pub(super) fn new(
+        id: String,
+        name: String,
+        input: Value,
+        place: &str,
+        now: Duration,
+    ) -> Running {
+        let json = input.to_string();
+        let about = Json::parse(json.as_bytes()).map(|input| tool::about(&name, input));
         let about = about.unwrap_or_default();
         let first = about.lines().next().unwrap_or_default();
         let more = if about.lines().count() > 1 { " …" } else { "" };
-        format!("{}({}{more})", safe(&self.name), exact(first))
+        // A command is shown as it is.
+        let is_command = input.get("command").is_some();
+        let first = if is_command { first.to_owned() } else { below(first, place) };
+        let words = format!("{}({}{more})", safe(&name), exact(&first));
+        Running { id, name, input, since: now, output: String::new(), words }
+    }
+
+    /// The call in a few words.
+    pub(super) fn words(&self) -> String {
+        self.words.clone()
     }
 
     /// The rows while it runs.
@@ -82,6 +103,7 @@ impl Running {
                 .push(Span::styled(format!("  +{} -{}", counts.added, counts.removed), look::DIM));
             shown.lines.push(head);
             shown.fold(lines, DIFF);
+            shown.is_change = true;
             return shown;
         }
         let has_body = is_error
@@ -105,6 +127,19 @@ impl Running {
     }
 }
 
+/// A text whose paths begin at a folder.
+fn below(text: &str, place: &str) -> String {
+    if place.is_empty() {
+        return text.to_owned();
+    }
+    let word = |word: &str| match word.strip_prefix(place) {
+        Some("") => ".".to_owned(),
+        Some(rest) => rest.strip_prefix('/').unwrap_or(word).to_owned(),
+        None => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
 impl Shown {
     /// Prints the first lines, and folds the others away.
     fn fold(&mut self, mut lines: Vec<Line<'static>>, most: usize) {
@@ -113,7 +148,29 @@ impl Shown {
             self.folded = lines.split_off(most);
             let more = format!("… {} more lines (Ctrl-O)", self.folded.len());
             lines.push(Line::from(Span::styled(more, look::DIM)));
+            self.is_counted = true;
         }
         self.lines.extend(lines);
+    }
+
+    /// Folds nothing away.
+    pub(super) fn open(&mut self) {
+        if std::mem::take(&mut self.is_counted) {
+            self.lines.pop();
+        }
+        self.lines.append(&mut self.folded);
+    }
+
+    /// Whether it is a change whose lines are in what was printed already.
+    pub(super) fn is_in(&self, printed: &str) -> bool {
+        let shown = self.lines.len() - usize::from(self.is_counted);
+        let body = self.lines.get(1..shown).unwrap_or_default();
+        self.is_change && printed.contains(&(plain_lines(body) + &plain_lines(&self.folded)))
+    }
+
+    /// Folds everything but the first line away.
+    pub(super) fn fold_all(&mut self) {
+        self.open();
+        self.folded = self.lines.split_off(1);
     }
 }

@@ -24,13 +24,15 @@ impl Screen {
         let waiting = self.dialogs.len().saturating_sub(1);
         if let Some(dialog) = self.dialogs.front_mut() {
             rows.push(Line::default());
-            rows.extend(dialog.rows(waiting, now).iter().map(|row| clip(row, width)));
+            let first = rows.len();
+            rows.extend(dialog.rows(waiting, width, now));
+            let focus = Some(first + dialog.focus());
             // What is typed before a question can be answered stays to be seen.
             if !self.composer.is_empty() {
                 let typed = format!("  (waiting in the composer: {})", safe(self.composer.text()));
                 rows.push(Line::from(Span::styled(fit(&typed, width), look::DIM)));
             }
-            return Live { rows, caret: None, is_still: false };
+            return Live { rows, caret: None, focus, is_still: false };
         }
         rows.extend(self.work(width, now));
         rows.push(Line::default());
@@ -48,7 +50,7 @@ impl Screen {
         rows.extend(lines);
         rows.extend(self.below(width));
         let caret = (first + caret.0, caret.1);
-        Live { rows, caret: Some(caret), is_still }
+        Live { rows, caret: Some(caret), focus: None, is_still }
     }
 
     /// What has come of the answer and is not finished.

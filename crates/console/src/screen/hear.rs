@@ -8,7 +8,7 @@ use super::call::Running;
 use super::news::TodoState;
 use super::{Cache, Ending, News, Phase, Screen, Todo, WARM, Wish};
 use crate::question::Dialog;
-use crate::text::{Line, Span, line, look, safe};
+use crate::text::{Line, Span, line, look, plain_lines, safe};
 
 impl Screen {
     /// Takes news.
@@ -32,7 +32,7 @@ impl Screen {
             News::BlockEnd => self.end_block(now),
             News::Call { id, name, input } => {
                 self.end_block(now);
-                self.calls.push(Running { id, name, input, since: now, output: String::new() });
+                self.calls.push(Running::new(id, name, input, &self.place, now));
             }
             News::Output { id, text } => {
                 if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
@@ -86,6 +86,7 @@ impl Screen {
             News::StatusLine(lines) => self.status.lines = lines,
             News::Lines(lines) => self.print(lines),
             News::Write(text) => self.composer.set(&text),
+            News::Image(image) => self.composer.paste_image(image),
         }
         wishes
     }
@@ -102,7 +103,7 @@ impl Screen {
     }
 
     /// Prints lines of an answer.
-    fn answer(&mut self, lines: Vec<Line<'static>>) {
+    pub(super) fn answer(&mut self, lines: Vec<Line<'static>>) {
         if lines.is_empty() {
             return;
         }
@@ -141,15 +142,13 @@ impl Screen {
             self.todos = Todo::list(&call.input["todos"]);
         }
         let mut shown = call.finished(is_error, text, detail);
+        let asked = self.asked.remove(id).unwrap_or_default();
+        if shown.is_in(&asked) {
+            shown.fold_all();
+        }
         self.gap();
         if self.is_open {
-            // What says how much is folded is not needed.
-            if !shown.folded.is_empty()
-                && shown.lines.last().is_some_and(|line| crate::text::plain(line).starts_with("… "))
-            {
-                shown.lines.pop();
-            }
-            shown.lines.append(&mut shown.folded);
+            shown.open();
         } else if !shown.folded.is_empty() {
             self.folded.push(Line::from(Span::styled(call.words(), look::BOLD)));
             self.folded.append(&mut shown.folded);
@@ -160,14 +159,17 @@ impl Screen {
 
     /// Prints what the first question is about.
     pub(super) fn ask(&mut self) {
-        let lines = self.dialogs.front().map(|dialog| dialog.lines(self.width));
-        self.print(lines.unwrap_or_default());
+        let Some(dialog) = self.dialogs.front() else { return };
+        let lines = dialog.lines(self.width);
+        self.asked.insert(dialog.question.call.clone(), plain_lines(&lines));
+        self.print(lines);
     }
 
     fn end_turn(&mut self, ending: &Ending, now: Duration) {
         self.end_block(now);
         self.calls.clear();
         self.dialogs.clear();
+        self.asked.clear();
         self.agents.retain(|agent| !agent.is_done);
         if self.todos.iter().all(|todo| todo.state == TodoState::Done) {
             self.todos.clear();

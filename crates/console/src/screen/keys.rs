@@ -52,6 +52,8 @@ impl Screen {
                     return Vec::new();
                 }
                 'g' => return vec![Wish::Edit],
+                'v' => return vec![Wish::PasteImage],
+                's' => return self.put_aside(now),
                 'b' if self.is_busy() && self.composer.is_empty() => return vec![Wish::Background],
                 _ => {}
             }
@@ -93,10 +95,12 @@ impl Screen {
                 KeyCode::Enter if key.modifiers.is_empty() => {
                     let chosen = completions[selected.min(last)].0.clone();
                     let is_command = chosen.starts_with('/');
-                    let is_whole = self.composer.text() == chosen;
-                    if !is_whole {
-                        self.complete(&chosen);
+                    let typed = &self.composer.text()[..self.composer.at()];
+                    // A name that is there as a whole needs nothing more.
+                    if typed.ends_with(&chosen) {
+                        return false;
                     }
+                    self.complete(&chosen);
                     if !is_command {
                         return true;
                     }
@@ -137,6 +141,31 @@ impl Screen {
         Vec::new()
     }
 
+    /// Takes a whole line, where there is no composer to be seen: nothing is completed, and what
+    /// means nothing to a question is said.
+    pub fn line(&mut self, text: &str, now: Duration) -> Vec<Wish> {
+        let enter = KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE);
+        let is_ready = self.dialogs.front().is_some_and(|dialog| dialog.is_ready(now));
+        if let Some(dialog) = self.dialogs.front_mut().filter(|_| is_ready) {
+            return match dialog.line(text, now) {
+                Reply::Answered(answer) => self.answered(answer),
+                Reply::Waits | Reply::Early => Vec::new(),
+            };
+        }
+        if text.trim() == "?" && self.composer.is_empty() {
+            self.print_keys();
+            return Vec::new();
+        }
+        self.composer.insert(text);
+        self.selected = None;
+        let was_waiting = self.queue.len();
+        let wishes = self.composer_key(enter, now);
+        if self.queue.len() > was_waiting {
+            self.note(look::DIM, "(waits until this turn is over)");
+        }
+        wishes
+    }
+
     /// Takes a pasted text.
     pub fn paste(&mut self, pasted: &str, now: Duration) {
         if let Some(dialog) = self.dialogs.front_mut().filter(|dialog| dialog.is_ready(now)) {
@@ -160,6 +189,9 @@ impl Screen {
 
     fn answered(&mut self, answer: crate::question::Answer) -> Vec<Wish> {
         let Some(dialog) = self.dialogs.pop_front() else { return Vec::new() };
+        if let crate::question::Answer::YesAnd(words) = &answer {
+            self.echo(&Prompt::typed(words));
+        }
         self.ask();
         vec![Wish::Answer(Box::new(dialog.question), answer)]
     }
@@ -188,6 +220,9 @@ impl Screen {
         }
         self.composer.clear();
         self.selected = Some(0);
+        if let Some(aside) = self.aside.take() {
+            self.show(aside);
+        }
         if let Some(command) = text.strip_prefix('/')
             && let Some((name, rest)) = self.command(command)
         {
@@ -218,6 +253,18 @@ impl Screen {
         let is_known = self.commands.iter().any(|command| command.name == name);
         let is_word = name.chars().all(|c| c.is_alphanumeric() || "-_:".contains(c));
         (is_known || is_word && !name.is_empty()).then(|| (name.to_owned(), rest.trim().to_owned()))
+    }
+
+    /// Puts aside what is typed, or takes it back.
+    fn put_aside(&mut self, now: Duration) -> Vec<Wish> {
+        if !self.composer.is_empty() {
+            self.aside = Some(self.composer.prompt());
+            self.composer.clear();
+            self.hint("put aside; Ctrl-S takes it back, and so does the next prompt", now);
+        } else if let Some(prompt) = self.aside.take() {
+            self.show(prompt);
+        }
+        Vec::new()
     }
 
     fn ctrl_c(&mut self, now: Duration) -> Vec<Wish> {
@@ -331,7 +378,7 @@ impl Screen {
 }
 
 /// The keys, in the order in which they are listed.
-pub const KEYS: [(&str, &str); 29] = [
+pub const KEYS: [(&str, &str); 31] = [
     ("Enter", "send; while it works: wait in the queue"),
     ("Shift-Enter, Alt-Enter", "a new line; everywhere also Ctrl-J and \\ Enter"),
     ("Esc", "stop the turn; close a list"),
@@ -345,6 +392,8 @@ pub const KEYS: [(&str, &str); 29] = [
     ("Ctrl-O", "show everything that is folded; again: fold"),
     ("Ctrl-B", "send the running command to the background"),
     ("Ctrl-G", "write the prompt in $EDITOR"),
+    ("Ctrl-V", "paste the image in the clipboard; a pasted path of one works, too"),
+    ("Ctrl-S", "put aside what is typed; again, or after the next prompt: back"),
     ("Ctrl-L", "draw again"),
     ("Ctrl-Z", "suspend; `fg` comes back"),
     ("! command", "run a command; the model sees what it printed"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::composer::Prompt;
+use crate::composer::{Image, Prompt};
 use crate::question::{Answer, Question};
 use crate::text::Line;
 
@@ -80,6 +80,8 @@ pub enum News {
     Lines(Vec<Line<'static>>),
     /// A text for the composer.
     Write(String),
+    /// An image for the composer.
+    Image(Image),
 }
 
 /// How a turn ended.
@@ -169,6 +171,8 @@ pub enum Wish {
     Shell(String),
     /// Write the prompt in an editor.
     Edit,
+    /// Take the image in the clipboard.
+    PasteImage,
     /// Go back to an earlier prompt.
     Rewind,
     /// Stop the process until the shell continues it.

@@ -16,6 +16,12 @@ pub(super) struct Queued {
     since: Duration,
 }
 
+impl Queued {
+    pub(super) fn prompt(&self) -> &Prompt {
+        &self.prompt
+    }
+}
+
 impl Screen {
     /// Adds a prompt that waits.
     pub(super) fn enqueue(&mut self, prompt: Prompt, now: Duration) {

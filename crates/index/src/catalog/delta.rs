@@ -49,7 +49,7 @@ pub(crate) struct Delta {
 }
 
 /// How many bytes of words a piece may have.
-const PIECE: usize = 4 << 20;
+pub(super) const PIECE: usize = 4 << 20;
 /// How many bytes of the file a piece may have.
 const LONGEST_PIECE: u64 = 32 << 20;
 /// How many bytes before the place where reading ended are compared.

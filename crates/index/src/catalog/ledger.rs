@@ -46,8 +46,9 @@ impl Catalog {
         let sql = |error| self.sql(error);
         let Plan { read: changed, gone, kept, .. } = Plan::make(self, homes).map_err(sql)?;
         let (mut all, mut unreadable) = (Vec::new(), Vec::new());
-        let gone = gone.into_iter().filter(|_| of_gone == Gone::Counts);
-        let mut known: Vec<KnownFile> = kept.into_iter().chain(gone).collect();
+        let gone = gone.into_iter().map(|file| KnownFile { is_deleted: true, ..file });
+        let counts = |file: &KnownFile| of_gone == Gone::Counts || !file.is_deleted;
+        let mut known: Vec<KnownFile> = kept.into_iter().chain(gone).filter(counts).collect();
         let read = |at: usize| FileMessages::read(&changed[at].0.project, &changed[at].0.path);
         let Ok(()) = threads::in_order(changed.len(), count, read, |at, one| {
             let (found, before) = &changed[at];
@@ -75,21 +76,21 @@ impl Catalog {
         most: u64,
     ) -> Result<Option<Ledger>, CatalogError> {
         let sql = |error| self.sql(error);
-        let mut files = self.files(homes).map_err(sql)?;
         let mut paths = vec![session.to_owned()];
         if let Ok(session) = Session::at(session) {
             paths.extend(agents(&session).into_iter().map(|agent| agent.path));
         }
+        let mut files = self.recent_files(homes, after.0.saturating_mul(1_000_000)).map_err(sql)?;
         let (mut new, mut left) = (Vec::new(), most);
-        let mut origins = Vec::new();
+        let (mut origins, mut replaced) = (Vec::new(), Vec::new());
         for path in &paths {
-            let known = files.iter().find(|file| file.path == *path).cloned();
+            let known = self.file_at(path).map_err(sql)?;
             let project = session.parent().unwrap_or(session);
             let read = delta::new_messages(project, path, known.as_ref(), left);
             let Some(read) = read else { return Ok(None) };
             left = left.saturating_sub(read.bytes);
             if read.is_whole {
-                files.retain(|file| file.path != *path);
+                replaced.push(path);
             }
             if let Some(known) = known {
                 origins.extend(self.origin_of(known.number).map_err(sql)?);
@@ -97,11 +98,14 @@ impl Catalog {
             }
             new.push(read.messages);
         }
-        files.retain(|file| {
-            // Files that are to be read again have no time.
-            let is_recent = file.stamp.modified / 1_000_000 >= after.0 || file.stamp.modified < 0;
-            is_recent || origins.contains(&file.session)
-        });
+        origins.sort();
+        origins.dedup();
+        for origin in &origins {
+            files.extend(self.files_of_session(homes, origin).map_err(sql)?);
+        }
+        files.sort_by_key(|file| file.number);
+        files.dedup_by_key(|file| file.number);
+        files.retain(|file| !replaced.contains(&&file.path));
         new.extend(self.known_messages(&files).map_err(sql)?);
         Ok(Some(Ledger::new(new)))
     }

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
+use std::iter::once;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::UNIX_EPOCH;
 
+use rusqlite::{OptionalExtension, Row, ToSql};
 use transcript::conversation::place::{Home, is_agent, transcripts_of};
 use transcript::conversation::usage::CountedFile;
 
@@ -39,6 +41,7 @@ impl KnownFile {
             cwd: self.cwd.clone(),
             modified: UNIX_EPOCH
                 + std::time::Duration::from_nanos(self.stamp.modified.cast_unsigned()),
+            is_gone: self.is_deleted,
         }
     }
 }
@@ -183,34 +186,81 @@ impl Plan {
 impl Catalog {
     /// The files of these homes.
     pub(crate) fn files(&self, homes: &[PathBuf]) -> rusqlite::Result<Vec<KnownFile>> {
+        self.files_of(homes, "NOT INDEXED WHERE home = ?", &[])
+    }
+
+    /// The files in these homes that changed after a time (in nanoseconds), or are to be read
+    /// again.
+    pub(crate) fn recent_files(
+        &self,
+        homes: &[PathBuf],
+        after: i64,
+    ) -> rusqlite::Result<Vec<KnownFile>> {
+        let which = "WHERE home = ? AND (modified >= ? OR modified < 0)";
+        self.files_of(homes, which, &[&after])
+    }
+
+    /// The files of a session.
+    pub(crate) fn files_of_session(
+        &self,
+        homes: &[PathBuf],
+        session: &str,
+    ) -> rusqlite::Result<Vec<KnownFile>> {
+        self.files_of(homes, "WHERE home = ? AND session = ?", &[&session])
+    }
+
+    /// The file with that path.
+    pub(crate) fn file_at(&self, path: &Path) -> rusqlite::Result<Option<KnownFile>> {
+        let mut statement = self.connection.prepare_cached(&known("WHERE path = ?"))?;
+        statement.query_row([path.to_string_lossy()], KnownFile::of).optional()
+    }
+
+    /// The files in each home that a condition holds for; its first value is the home.
+    fn files_of(
+        &self,
+        homes: &[PathBuf],
+        condition: &str,
+        values: &[&dyn ToSql],
+    ) -> rusqlite::Result<Vec<KnownFile>> {
         let mut all = Vec::new();
-        let mut statement = self.connection.prepare_cached(
-            "SELECT number, project, path, session, is_agent, size, modified, inode, read_to, lines, \
-             tail, is_deleted, cwd, records FROM file NOT INDEXED WHERE home = ?",
-        )?;
+        let mut statement = self.connection.prepare_cached(&known(condition))?;
         for home in homes {
-            let rows = statement.query_map([home.to_string_lossy()], |row| {
-                let path = |at| Ok::<_, rusqlite::Error>(PathBuf::from(row.get::<_, String>(at)?));
-                let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.cast_unsigned());
-                Ok(KnownFile {
-                    number: row.get(0)?,
-                    project: path(1)?,
-                    path: path(2)?,
-                    session: row.get(3)?,
-                    is_agent: row.get(4)?,
-                    stamp: Stamp { size: number(5)?, modified: row.get(6)?, inode: number(7)? },
-                    read_to: number(8)?,
-                    lines: number(9)?,
-                    tail: row.get(10)?,
-                    is_deleted: row.get(11)?,
-                    cwd: row.get(12)?,
-                    records: number(13)?,
-                })
-            })?;
-            for row in rows {
+            let home = home.to_string_lossy();
+            let values: Vec<&dyn ToSql> =
+                once(&home as &dyn ToSql).chain(values.iter().copied()).collect();
+            for row in statement.query_map(&*values, KnownFile::of)? {
                 all.push(row?);
             }
         }
         Ok(all)
+    }
+}
+
+/// The query for known files.
+fn known(condition: &str) -> String {
+    format!(
+        "SELECT number, project, path, session, is_agent, size, modified, inode, read_to, lines, \
+         tail, is_deleted, cwd, records FROM file {condition}"
+    )
+}
+
+impl KnownFile {
+    fn of(row: &Row<'_>) -> rusqlite::Result<KnownFile> {
+        let path = |at| Ok::<_, rusqlite::Error>(PathBuf::from(row.get::<_, String>(at)?));
+        let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.cast_unsigned());
+        Ok(KnownFile {
+            number: row.get(0)?,
+            project: path(1)?,
+            path: path(2)?,
+            session: row.get(3)?,
+            is_agent: row.get(4)?,
+            stamp: Stamp { size: number(5)?, modified: row.get(6)?, inode: number(7)? },
+            read_to: number(8)?,
+            lines: number(9)?,
+            tail: row.get(10)?,
+            is_deleted: row.get(11)?,
+            cwd: row.get(12)?,
+            records: number(13)?,
+        })
     }
 }

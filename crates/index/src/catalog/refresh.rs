@@ -1,7 +1,7 @@
 //! Brings the catalog up to date with the files: reads only what is new.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::channel;
 use std::thread;
 
 use rusqlite::Connection;
@@ -15,6 +15,7 @@ use transcript::format::threads;
 use super::delta::{self, Delta};
 use super::list::{FoundFile, KnownFile, Plan};
 use super::places::{self, Places};
+use super::room::Room;
 use super::{Catalog, CatalogError, lock, store};
 
 /// How a refresh is done.
@@ -49,14 +50,24 @@ enum Message {
     Done(usize, Box<transcript::Result<Whole>>),
 }
 
+impl Message {
+    /// About how many bytes of memory it takes.
+    fn bytes(&self) -> u64 {
+        match self {
+            Message::Piece(_, delta) => (delta.to - delta.from).min(delta::PIECE as u64),
+            Message::Done(..) => 1 << 10,
+        }
+    }
+}
+
 /// What is known of a file after it was read.
 struct Whole {
     seen: Preview,
     places: Option<Places>,
 }
 
-/// How many pieces may wait for the writer, for each thread that reads: pieces are of all sizes.
-const QUEUED: usize = 16;
+/// How many bytes of files may wait for the writer: enough for the time that a commit takes.
+const QUEUED: u64 = 48 << 20;
 /// After how many bytes of files the work is committed. The text index writes what it has
 /// collected with each commit, and later joins the parts: fewer are better.
 const COMMITTED: u64 = 512 << 20;
@@ -141,8 +152,8 @@ impl Writer<'_> {
     /// Writes what so many threads read.
     fn write_from(&mut self, threads: usize) -> rusqlite::Result<()> {
         let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (send, receive) = sync_channel::<Message>(threads * QUEUED);
-        let (plan, work) = (self.plan, self.work);
+        let (send, receive) = channel::<Message>();
+        let (plan, work, room) = (self.plan, self.work, &Room::new(QUEUED));
         thread::scope(|scope| {
             for _ in 0..threads {
                 let send = send.clone();
@@ -153,16 +164,25 @@ impl Writer<'_> {
                         if at >= plan.read.len() {
                             break;
                         }
-                        read(plan, at, work, |message| send.send(message).is_ok());
+                        read(plan, at, work, |message| {
+                            room.enter(message.bytes());
+                            send.send(message).is_ok()
+                        });
                     }
                 });
             }
             drop(send);
-            for message in receive {
+            let written = receive.iter().try_for_each(|message| {
+                room.leave(message.bytes());
+                self.take(message)
+            });
+            if written.is_err() {
                 // The threads end when nobody receives any more.
-                self.take(message).inspect_err(|_| is_over.store(true, Ordering::Relaxed))?;
+                is_over.store(true, Ordering::Relaxed);
+                drop(receive);
+                room.open();
             }
-            Ok(())
+            written
         })
     }
 

@@ -10,7 +10,7 @@ use super::{Catalog, CatalogError, messages, store};
 /// "quip": says whose file it is.
 pub(super) const APPLICATION: i32 = 0x7175_6970;
 /// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
-const VERSION: i32 = 5;
+const VERSION: i32 = 6;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
@@ -81,7 +81,7 @@ CREATE VIRTUAL TABLE text USING fts5(
 /// again, and so does the fourth: only rows of deleted sessions cannot be made anew, and these stay
 /// ([`keep_deleted`]). Texts are words in lower case with spaces between them, so the simplest
 /// tokenizer is enough.
-const UPGRADES: [&str; 4] = [
+const UPGRADES: [&str; 5] = [
     "
 ALTER TABLE file ADD COLUMN forked_from TEXT;
 ALTER TABLE message ADD COLUMN turn INTEGER;
@@ -179,6 +179,10 @@ CREATE TABLE limit_seen (
 INSERT INTO limit_seen
     SELECT home, resets, seen, used FROM limit_of_all, (SELECT DISTINCT home FROM file);
 DROP TABLE limit_of_all;
+",
+    "
+CREATE INDEX recent ON file (home, modified);
+CREATE INDEX of_session ON file (home, session);
 ",
 ];
 

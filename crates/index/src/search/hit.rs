@@ -65,11 +65,12 @@ impl Spots {
         let mut open: Vec<Option<Option<Opened>>> = Vec::new();
         open.resize_with(self.files.len(), || None);
         let mut made = Vec::new();
-        let mut hits: Vec<Hit> = Vec::new();
+        let mut known: Vec<(usize, RecordPlace, TextKind)> = Vec::new();
         let mut seen: HashSet<String> = HashSet::new();
-        // The best of a few more than are wanted.
+        // The best of a few more than are wanted. Looking for secrets takes the most time, so it
+        // is left to those that are shown.
         for spot in &self.list {
-            if hits.len() >= wish.hits * 4 {
+            if known.len() >= wish.hits * 4 {
                 break;
             }
             let opened = open[spot.file]
@@ -77,9 +78,25 @@ impl Spots {
             let Some(opened) = opened else { continue };
             let place = usize::try_from(spot.record).ok().and_then(|at| opened.places.get(at));
             let Some(place) = place.copied() else { continue };
-            let found = opened.look(place, |entry| best(entry, query, wish));
+            let found = opened.look(place, |entry| best(entry, query, &mut Mask::none()));
             let Ok(Some((kind, snippet))) = found else { continue };
             // Growing copies of an answer say the same.
+            if seen.insert(snippet.text) {
+                known.push((spot.file, place, kind));
+            }
+        }
+        let is_agent = |file: &usize| agent_of(&self.files[*file].path).is_some();
+        known.sort_by_key(|(file, place, kind)| (*kind, is_agent(file), place.line));
+        let mut hits: Vec<Hit> = Vec::new();
+        seen.clear();
+        for (file, place, _) in known {
+            if hits.len() >= wish.hits {
+                break;
+            }
+            let Some(Some(opened)) = &mut open[file] else { continue };
+            let mut mask = Mask::new(wish.redactor);
+            let found = opened.look(place, |entry| best(entry, query, &mut mask));
+            let Ok(Some((kind, snippet))) = found else { continue };
             if seen.insert(snippet.text.clone()) {
                 let agent = opened.agent.clone();
                 let turn = place.turn.filter(|_| agent.is_none());
@@ -88,10 +105,6 @@ impl Spots {
                 hits.push(Hit { turn, line: place.line, agent, role, kind, snippet });
             }
         }
-        // What people and the model said comes first, in order.
-        let weight = |hit: &Hit| TextKind::ALL.iter().position(|kind| kind.name() == hit.kind);
-        hits.sort_by_key(|hit| (weight(hit), hit.agent.is_some(), hit.line));
-        hits.truncate(wish.hits);
         (hits, made)
     }
 }
@@ -105,8 +118,8 @@ pub(super) fn of_deleted(session: &FoundSession, query: &Query) -> Hit {
 }
 
 /// The text of a record that fits, and what it is. Without words in the query, the first text.
-fn best(entry: &Entry<'_>, query: &Query, wish: &Wish<'_>) -> Option<(TextKind, Snippet)> {
-    let passages = texts(entry, &mut Mask::new(wish.redactor));
+fn best(entry: &Entry<'_>, query: &Query, mask: &mut Mask<'_>) -> Option<(TextKind, Snippet)> {
+    let passages = texts(entry, mask);
     let fits = |one: &Passage| Some((one.kind, Snippet::of(&one.text, query)?));
     let first = passages.first().map(|one| (one.kind, Snippet::start(&one.text)));
     passages.iter().find_map(fits).or(first)

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::catalog::filter_word;
 use crate::texts::TextKind;
-use crate::words::{dense, lower, parts, words};
+use crate::words::{Word, dense, lower, parts, words};
 
 /// A query.
 #[derive(Clone, Debug, Default)]
@@ -234,27 +234,37 @@ impl Term {
     }
 
     /// Whether the term begins with this word of a text, and how many words it takes there.
-    pub(super) fn fits(&self, text: &[&str]) -> Option<usize> {
+    pub(super) fn fits(&self, text: &[Word<'_>]) -> Option<usize> {
         let count = self.words.len();
         if text.len() < count {
             return None;
         }
         let fits = |at: usize, word: &TermWord| {
-            let is_last = at + 1 == count;
+            let (is_last, text) = (at + 1 == count, text[at].text);
             match word {
-                TermWord::Dense(run) => text[at].contains(run.as_str()),
+                TermWord::Dense(run) => text.contains(run.as_str()),
+                TermWord::Plain(word) if !may_contain(text, word) => false,
                 TermWord::Plain(word) => {
                     let same = |other: &str| {
                         let other = lower(other);
                         other == *word
                             || is_last && self.is_prefix && other.starts_with(word.as_str())
                     };
-                    same(text[at]) || count == 1 && parts(text[at]).into_iter().any(same)
+                    same(text) || count == 1 && parts(text).into_iter().any(same)
                 }
             }
         };
         self.words.iter().enumerate().all(|(at, word)| fits(at, word)).then_some(count)
     }
+}
+
+/// Whether a word of a text may contain a word in lower case. Most do not, and need not be divided
+/// into their parts.
+fn may_contain(text: &str, word: &str) -> bool {
+    let (text, word) = (text.as_bytes(), word.as_bytes());
+    !text.is_ascii()
+        || text.len() >= word.len()
+            && text.windows(word.len().max(1)).any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// A part of a query.

@@ -1,5 +1,6 @@
 //! The part of a text around what was found.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use regex::Regex;
@@ -83,20 +84,32 @@ impl Snippet {
     }
 }
 
-/// Where a text fits any of the terms or patterns.
+/// Where a text fits any of the terms or patterns, as far as the first place and what is shown
+/// behind it: a word that occurs often is not looked for in the whole text.
 fn places(text: &str, terms: &[&Term], patterns: &[Regex]) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let all: Vec<_> = words(text).take(LONGEST).collect();
-    let texts: Vec<&str> = all.iter().map(|word| word.text).collect();
-    for at in 0..all.len() {
-        for term in terms {
-            if let Some(count) = term.fits(&texts[at..]) {
-                found.push(place(term, &all[at..at + count]));
-            }
-        }
-    }
+    let mut found: Vec<Range<usize>> = Vec::new();
     for pattern in patterns {
         found.extend(pattern.find_iter(text).take(16).map(|place| place.range()));
+    }
+    found.retain(|place| !place.is_empty());
+    let shown = |found: &[Range<usize>]| {
+        let first = found.iter().map(|place| place.start).min();
+        first.map_or(usize::MAX, |first| first.saturating_add(AFTER * char::MAX.len_utf8()))
+    };
+    let mut end = shown(&found);
+    let most = terms.iter().map(|term| term.words.len()).max().unwrap_or(0);
+    let mut coming = words(text).take(LONGEST);
+    let mut ahead: VecDeque<Word<'_>> = coming.by_ref().take(most).collect();
+    while ahead.front().is_some_and(|word| word.range.start < end) {
+        let next = ahead.make_contiguous();
+        for term in terms {
+            if let Some(count) = term.fits(next) {
+                found.push(place(term, &next[..count]));
+                end = end.min(shown(&found));
+            }
+        }
+        ahead.pop_front();
+        ahead.extend(coming.next());
     }
     found.retain(|place| !place.is_empty());
     found

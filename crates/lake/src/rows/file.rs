@@ -132,7 +132,7 @@ impl Maker<'_> {
         let message = table.text(row.message);
         let is_copy = message.is_some_and(|id| self.copies.contains(id));
         let name = table.text(block.name);
-        let tool = self.masked(name);
+        let tool = self.masked_name(name);
         let (mut input, mut output) = (None, None);
         if self.policy.is_full() {
             let bytes = conversation.input_of(call)?;
@@ -146,7 +146,7 @@ impl Maker<'_> {
         let cells = [
             table.text(block.id).into(),
             message.into(),
-            tool.as_ref().into(),
+            tool.as_deref().into(),
             moment(row.time),
             days(row.time),
             taken.filter(|taken| *taken >= 0).into(),
@@ -161,6 +161,7 @@ impl Maker<'_> {
             row.line.into(),
             input.as_ref().into(),
             output.as_ref().into(),
+            tool.as_deref().and_then(server_of).into(),
         ];
         self.put(TOOLS, &cells)?;
         if let (Some(result), Some(false), Some(name)) = (result, is_error, name)
@@ -230,13 +231,13 @@ impl Maker<'_> {
                 raw = read.1.map(|line| self.mask.json(&line).into_owned());
             }
             let model = row.answer.and_then(|answer| table.text(table.answer(answer).model));
-            let model = self.masked(model);
+            let model = self.masked_name(model);
             let cells = [
                 row.kind.name().into(),
                 table.text(row.uuid).into(),
                 table.text(row.parent).into(),
                 table.text(row.message).into(),
-                model.as_ref().into(),
+                model.as_deref().into(),
                 row.input.map(Input::name).into(),
                 moment(row.time),
                 days(row.time),
@@ -268,6 +269,12 @@ impl Maker<'_> {
         }
         copied
     }
+}
+
+/// The MCP server of a tool: such tools are called `mcp__SERVER__TOOL`.
+fn server_of(tool: &str) -> Option<&str> {
+    let (server, _) = tool.strip_prefix("mcp__")?.split_once("__")?;
+    (!server.is_empty()).then_some(server)
 }
 
 /// The texts of a result.

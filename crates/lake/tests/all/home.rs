@@ -79,11 +79,11 @@ impl Scene {
         state: &mut State,
     ) -> (Pushed, Result<(), LakeError>) {
         let ledger = self.ledger();
-        let groups = groups(&ledger);
+        let groups = groups(&ledger, state);
         let chosen: Vec<&Group> = groups.iter().collect();
         let again = Again::Changed;
         let push = Push { ledger: &ledger, target, policy, threads: 2, again };
-        push.run(&chosen, state, &Progress::default())
+        push.run(&groups, &chosen, state, &Progress::default())
     }
 
     /// The files of the folder `lake`.

@@ -10,4 +10,7 @@
 mod bucket;
 mod documented;
 mod home;
+mod hostile;
+mod owners;
 mod rows;
+mod versions;

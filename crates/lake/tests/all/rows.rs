@@ -294,12 +294,13 @@ fn a_session_that_cannot_be_read_stops_no_other() {
     let path = scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
     let ledger = scene.ledger();
     fs::remove_file(&path).unwrap();
-    let groups = lake::groups(&ledger);
+    let mut state = scene.state("lake");
+    let groups = lake::groups(&ledger, &state);
     let chosen: Vec<_> = groups.iter().collect();
     let (target, policy) = (scene.lake(), policy("m1"));
     let again = lake::Again::Changed;
     let push = lake::Push { ledger: &ledger, target: &target, policy: &policy, threads: 2, again };
-    let (pushed, outcome) = push.run(&chosen, &mut scene.state("lake"), &lake::Progress::default());
+    let (pushed, outcome) = push.run(&groups, &chosen, &mut state, &lake::Progress::default());
     outcome.unwrap();
     assert_eq!(pushed.unreadable.len(), 1);
     assert_eq!(pushed.sessions, groups.len() as u64 - 1);

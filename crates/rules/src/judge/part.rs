@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::spot::Spots;
 use super::{Decision, Judge, Judgement, Part, Reason, SANDBOXED, UNDECIDED, by_rule, judgement};
-use crate::command::{self, names, unwrapped};
+use crate::command::{self, unwrapped};
 use crate::harmless::{changed_by, is_harmless_variable, read_by};
 use crate::mode::Mode;
 use crate::path::{glob_fits, plain};
@@ -14,11 +15,16 @@ impl<'a> Judge<'a> {
     /// A command: each part, and all of it.
     pub(super) fn command(&self, text: &str) -> Judgement {
         let parsed = shell::parse(text);
-        let mut cwd = self.place.cwd.to_owned();
+        let mut spots = Spots::new(self.place.cwd);
         let mut parts = Vec::new();
-        let mut is_moved = false;
+        let mut doubts = parsed.doubts;
+        let mut hidden = Vec::new();
         for simple in &parsed.parts {
-            let (decision, rule, why) = self.part(simple, &cwd, is_moved);
+            let names = command::names(simple);
+            let around = spots.of(simple);
+            hidden.extend(names.doubts.iter().copied());
+            hidden.extend(self.may_name(simple, &names.all));
+            let (decision, rule, why) = self.part(simple, &names.all, &around, spots.is_moved);
             parts.push(Part {
                 text: simple.text(),
                 decision,
@@ -26,18 +32,22 @@ impl<'a> Judge<'a> {
                 source: rule.map(|rule| rule.source.clone()),
                 why,
             });
-            if let [name, to] = &simple.words[..]
-                && name.text == "cd"
-            {
-                is_moved = true;
-                cwd = self.named(to, &cwd);
-            }
+            spots.follow(simple, self);
+        }
+        if spots.is_lost {
+            doubts.push("it changes to a folder that is not in its text");
         }
         parts.retain(|part| !part.text.is_empty() || part.decision != Decision::Allow);
-        self.summed_up(&parsed.doubts, parts)
+        self.summed_up(doubts, hidden, parts)
     }
 
-    fn summed_up(&self, doubts: &[&'static str], parts: Vec<Part>) -> Judgement {
+    /// `hidden` counts only where a rule forbids something that it may be.
+    fn summed_up(
+        &self,
+        mut doubts: Vec<&'static str>,
+        hidden: Vec<&'static str>,
+        parts: Vec<Part>,
+    ) -> Judgement {
         let from = |part: &Part, parts: Vec<Part>| Judgement {
             decision: part.decision,
             rule: part.rule.clone(),
@@ -55,7 +65,7 @@ impl<'a> Judge<'a> {
             return from(&part.clone(), parts);
         }
         let whole = |kind: Kind| {
-            self.rules(kind).find(|rule| rule.content.is_none() && fits(&rule.tool, self.tool))
+            self.rules(kind).find(|rule| rule.content.is_none() && rule.is_about(self.tool))
         };
         if let Some(rule) = whole(Kind::Deny) {
             return judgement((Decision::Deny, Some(rule), by_rule(rule)), parts);
@@ -63,9 +73,12 @@ impl<'a> Judge<'a> {
         let bare = whole(Kind::Allow);
         let may_forbid = |rule: &Rule| {
             rule.kind != Kind::Allow
-                && matches!(rule.tool.as_str(), "Bash" | "Read" | "Edit" | "Write")
+                && matches!(rule.tool.as_str(), "Bash" | "Read" | "Edit" | "Write" | "NotebookEdit")
         };
         let is_watched = self.book.rules.iter().any(may_forbid);
+        if is_watched {
+            doubts.extend(hidden);
+        }
         if let Some(doubt) = doubts.first() {
             let why = format!("{doubt}{UNDECIDED}");
             // Where nothing is forbidden, nothing can be missed.
@@ -111,19 +124,26 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// A part of a command, which runs in this folder.
-    fn part(&self, simple: &Simple, cwd: &Path, is_moved: bool) -> Reason<'a> {
-        let names = names(simple);
+    /// A part of a command, which runs in one of these folders.
+    fn part(
+        &self,
+        simple: &Simple,
+        names: &[Simple],
+        spots: &[PathBuf],
+        is_moved: bool,
+    ) -> Reason<'a> {
         for kind in [Kind::Deny, Kind::Ask] {
-            let decision = if kind == Kind::Deny { Decision::Deny } else { Decision::Ask };
-            if let Some(rule) =
-                self.rules(kind).find(|rule| self.forbids(rule, simple, &names, cwd))
-            {
-                return (decision, Some(rule), by_rule(rule));
+            let forbids = |rule: &&Rule| self.forbids(rule, simple, names, spots);
+            if let Some(rule) = self.rules(kind).find(forbids) {
+                return self.forbidden(rule);
             }
         }
+        if let Some(word) = self.other_name(simple, spots) {
+            let why = format!("`{}` has other names, which a rule may be about", word.text);
+            return self.without_rule(why);
+        }
         if self.mode == Mode::Bypass {
-            if self.removes_everything(&names, cwd) {
+            if self.removes_everything(names, spots) {
                 return (
                     Decision::Deny,
                     None,
@@ -135,9 +155,8 @@ impl<'a> Judge<'a> {
         let odd =
             simple.assignments.iter().find(|(name, value)| !is_harmless_variable(name, value));
         let inner = unwrapped(simple);
-        let bare = self
-            .rules(Kind::Allow)
-            .find(|rule| rule.content.is_none() && fits(&rule.tool, self.tool));
+        let bare =
+            self.rules(Kind::Allow).find(|rule| rule.content.is_none() && rule.is_about(self.tool));
         if let Some(rule) = bare {
             return (Decision::Allow, Some(rule), by_rule(rule));
         }
@@ -147,15 +166,15 @@ impl<'a> Judge<'a> {
         let is_nothing = |word: &&Arg| word.text != "/dev/null" || word.is_unknown;
         let outputs: Vec<&Arg> = simple.outputs.iter().filter(is_nothing).collect();
         let accepts = matches!(self.mode, Mode::AcceptEdits | Mode::Auto);
-        let is_changeable =
-            |word: &Arg| !word.is_unknown && self.may_change(&self.named(word, cwd));
+        let is_changeable = |word: &Arg| {
+            !word.is_unknown && self.all_meant(word, spots, |path| self.may_change(path))
+        };
+        let is_readable = |word: &Arg| self.all_meant(word, spots, |path| self.is_readable(path));
         if let Some(word) = outputs.iter().find(|word| !is_changeable(word)) {
             return self.without_rule(format!("it writes to `{}`", word.text));
         }
         let mut inputs = simple.inputs.iter().filter(is_nothing);
-        if let Some(word) =
-            inputs.find(|word| word.is_unknown || !self.is_readable(&self.named(word, cwd)))
-        {
+        if let Some(word) = inputs.find(|word| word.is_unknown || !is_readable(word)) {
             return self.without_rule(format!(
                 "it reads `{}`, which is outside the session's folders",
                 word.text
@@ -185,77 +204,99 @@ impl<'a> Judge<'a> {
         {
             return match files
                 .iter()
-                .find(|file| !is_changeable(file) || self.is_a_folder(file, cwd))
+                .find(|file| !is_changeable(file) || self.is_a_folder(file, spots))
             {
                 None => (Decision::Allow, None, "the mode accepts edits".to_owned()),
                 Some(file) => self
                     .without_rule(format!("`{}` may not be changed without a question", file.text)),
             };
         }
-        if let Some(files) = read_by(&inner).filter(|_| !command::is_fed(simple)) {
-            if is_moved && inner.words.first().is_some_and(|word| word.text == "git") {
+        let reads = read_by(&inner).filter(|_| !command::is_fed(simple));
+        if let Some(files) = reads {
+            let is_git = inner.words.first().is_some_and(|word| word.text == "git");
+            if is_moved && is_git {
                 return self
                     .without_rule("it changes the folder before version control runs".to_owned());
             }
-            let is_path = |file: &&&Arg| !file.text.starts_with('-') || file.text.contains('/');
-            let outside = |file: &&&Arg| {
-                let text = file.text.split_once('=').map_or(file.text.as_str(), |(_, value)| value);
-                let text = if file.text.starts_with('-') { text } else { &file.text };
-                let word = Arg { text: text.to_owned(), ..(**file).clone() };
-                !self.is_readable(&self.named(&word, cwd))
-            };
-            return match files.iter().filter(is_path).find(outside) {
-                None => (Decision::Allow, None, "it only reads".to_owned()),
-                Some(file) => {
-                    self.without_rule(format!("`{}` is outside the session's folders", file.text))
-                }
-            };
+            return self.only_reads(&files, spots);
         }
         self.without_rule("no rule allows it".to_owned())
     }
 
-    /// The path that a word means; of a pattern, the folder before it.
-    fn named(&self, word: &Arg, cwd: &Path) -> PathBuf {
-        let text = if word.is_pattern {
-            let start = word.text.split(['*', '?', '[', '{']).next().unwrap_or_default();
-            start
-                .rsplit_once('/')
-                .map_or(".", |(folder, _)| if folder.is_empty() { "/" } else { folder })
-        } else {
-            &word.text
+    /// A command that only reads these words, if they are files.
+    fn only_reads(&self, files: &[&Arg], spots: &[PathBuf]) -> Reason<'a> {
+        if let Some(word) = files.iter().find(|word| self.may_be_option(word, spots)) {
+            return self.without_rule(format!("`{}` may stand for an option", word.text));
+        }
+        let is_path = |file: &&&Arg| !file.text.starts_with('-') || file.text.contains('/');
+        let outside = |file: &&&Arg| {
+            let text = file.text.split_once('=').map_or(file.text.as_str(), |(_, value)| value);
+            let text = if file.text.starts_with('-') { text } else { &file.text };
+            let word = Arg { text: text.to_owned(), ..(**file).clone() };
+            !self.all_meant(&word, spots, |path| self.is_readable(path))
         };
-        let home = self.place.home.unwrap_or(Path::new("/"));
-        let tail = |start: &str| text.strip_prefix(start).map(|rest| rest.trim_start_matches('/'));
-        let path =
-            if let Some(rest) = tail("~").or_else(|| tail("$HOME")).or_else(|| tail("${HOME}")) {
-                home.join(rest)
-            } else if let Some(rest) = tail("$PWD").or_else(|| tail("${PWD}")) {
-                cwd.join(rest)
-            } else {
-                cwd.join(text)
-            };
-        plain(&path)
+        match files.iter().filter(is_path).find(outside) {
+            None => (Decision::Allow, None, "it only reads".to_owned()),
+            Some(file) => {
+                self.without_rule(format!("`{}` is outside the session's folders", file.text))
+            }
+        }
     }
 
-    fn is_a_folder(&self, word: &Arg, cwd: &Path) -> bool {
-        let real = (self.place.real)(&self.named(word, cwd));
-        self.place.folders.iter().any(|folder| (self.place.real)(folder).starts_with(&real))
+    fn is_a_folder(&self, word: &Arg, spots: &[PathBuf]) -> bool {
+        let holds = |path: &Path| {
+            let real = (self.place.real)(path);
+            self.place.folders.iter().any(|folder| (self.place.real)(folder).starts_with(&real))
+        };
+        !self.all_meant(word, spots, |path| !holds(path))
+    }
+
+    /// A word that names a file that has other names, if rules are about single files.
+    fn other_name<'b>(&self, simple: &'b Simple, spots: &[PathBuf]) -> Option<&'b Arg> {
+        let words = simple.words.iter().skip(1).chain(&simple.inputs).chain(&simple.outputs);
+        let has_one =
+            |word: &&Arg| !self.all_meant(word, spots, |path| !(self.place.has_other_names)(path));
+        self.has_path_rules().then(|| words.filter(|word| !word.is_unknown).find(has_one))?
+    }
+
+    /// Why a rule that forbids may be about what a command runs in its own way.
+    fn may_name(&self, simple: &Simple, names: &[Simple]) -> Option<&'static str> {
+        let rules = self.book.rules.iter().filter(|rule| rule.kind != Kind::Allow);
+        let contents = rules.filter(|rule| rule.tool == "Bash").filter_map(|rule| {
+            // What it begins with, up to the first word that may be anything.
+            let content = rule.content.as_deref()?;
+            let start = content.strip_suffix(":*").unwrap_or(content);
+            let words: Vec<&str> =
+                start.split_whitespace().take_while(|word| !word.contains('*')).collect();
+            (!words.is_empty()).then_some(words)
+        });
+        contents.into_iter().find_map(|wanted| {
+            let is_fed = names.iter().any(|name| command::may_become(name, &wanted));
+            if is_fed {
+                return Some("it runs a command with words that are not in its text");
+            }
+            command::mentions(simple, &wanted)
+                .then_some("its words name a command that a rule forbids")
+        })
     }
 
     /// Whether a rule that forbids is about a part.
-    fn forbids(&self, rule: &Rule, simple: &Simple, names: &[Simple], cwd: &Path) -> bool {
+    fn forbids(&self, rule: &Rule, simple: &Simple, names: &[Simple], spots: &[PathBuf]) -> bool {
         let Some(content) = &rule.content else {
-            return fits(&rule.tool, self.tool) && !simple.words.is_empty();
+            return rule.is_about(self.tool) && !simple.words.is_empty();
         };
         let words = || simple.words.iter().chain(&simple.inputs).chain(&simple.outputs);
         match rule.tool.as_str() {
             "Bash" => names.iter().any(|name| matches_command(content, name)),
-            "Read" => words().any(|word| self.word_fits(rule, content, word, cwd)),
+            "Read" => words().any(|word| self.word_fits(rule, content, word, spots)),
             "Edit" | "Write" | "NotebookEdit" => {
                 let only_reads = read_by(simple).is_some();
-                simple.outputs.iter().any(|word| self.word_fits(rule, content, word, cwd))
+                simple.outputs.iter().any(|word| self.word_fits(rule, content, word, spots))
                     || (!only_reads
-                        && simple.words.iter().any(|word| self.word_fits(rule, content, word, cwd)))
+                        && simple
+                            .words
+                            .iter()
+                            .any(|word| self.word_fits(rule, content, word, spots)))
             }
             _ => false,
         }
@@ -263,18 +304,19 @@ impl<'a> Judge<'a> {
 
     /// Whether a word names a file that a rule is about, also as the value of an option, and in the
     /// folders where the command may be by then.
-    fn word_fits(&self, rule: &Rule, content: &str, word: &Arg, cwd: &Path) -> bool {
+    fn word_fits(&self, rule: &Rule, content: &str, word: &Arg, spots: &[PathBuf]) -> bool {
         let value = word.text.split_once('=').map(|(_, value)| value.to_owned());
         let glued =
             word.text.strip_prefix('@').or(word.text.strip_prefix("file://")).map(str::to_owned);
         let texts = std::iter::once(word.text.clone()).chain(value).chain(glued);
-        let mut paths = texts.flat_map(|text| {
-            let word = Arg { text, ..word.clone() };
-            [self.named(&word, cwd), self.named(&word, self.place.cwd)]
-        });
-        paths.any(|path| {
-            self.path_fits(rule, content, &path)
-                || (word.is_pattern && self.pattern_fits(rule, content, word, cwd))
+        let mut words = texts.map(|text| Arg { text, ..word.clone() });
+        let mut around = spots.to_vec();
+        around.push(self.place.cwd.to_owned());
+        words.any(|word| {
+            let paths = self.meant(&word, &around);
+            paths.is_some_and(|paths| paths.iter().any(|path| self.path_fits(rule, content, path)))
+                || (word.is_pattern
+                    && around.iter().any(|cwd| self.pattern_fits(rule, content, &word, cwd)))
         })
     }
 
@@ -285,12 +327,12 @@ impl<'a> Judge<'a> {
             // Both are patterns: they may meet anywhere.
             return true;
         };
-        let named = Arg { is_pattern: false, ..word.clone() };
-        let text = self.named(&named, cwd);
+        let text = plain(&self.joined(word, cwd));
         literal.ancestors().any(|above| glob_fits(&text, above))
+            || text.ancestors().any(|above| glob_fits(above, literal))
     }
 
-    fn removes_everything(&self, names: &[Simple], cwd: &Path) -> bool {
+    fn removes_everything(&self, names: &[Simple], spots: &[PathBuf]) -> bool {
         let home = self.place.home.map(self.place.real);
         names.iter().any(|name| {
             let is_rm = name.words.first().is_some_and(|word| word.text == "rm");
@@ -300,9 +342,13 @@ impl<'a> Judge<'a> {
                         && !word.text.starts_with("--")
                         && word.text.contains(['r', 'R']))
             });
-            let is_all = |word: &Arg| {
-                let path = (self.place.real)(&self.named(word, cwd));
+            let is_everything = |path: &Path| {
+                let path = (self.place.real)(path);
                 path == Path::new("/") || home.as_ref().is_some_and(|home| home.starts_with(&path))
+            };
+            let is_all = |word: &Arg| {
+                let paths = self.meant(word, spots).unwrap_or_default();
+                paths.iter().any(|path| is_everything(path))
             };
             is_rm
                 && is_deep

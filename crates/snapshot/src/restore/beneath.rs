@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, chmodat, mkdirat, openat, renameat, syml
 use crate::plan::Step;
 use crate::store::Store;
 use crate::tree::State;
+use crate::vault::Vault;
 
 /// A folder.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Beneath {
         staging: &str,
         number: usize,
         step: &Step,
-        store: &Store,
+        (store, vault): (&Store, &Vault),
     ) -> io::Result<()> {
         match mkdirat(&self.0, staging, mode(0o700)) {
             Err(rustix::io::Errno::EXIST) | Ok(()) => {}
@@ -106,6 +107,11 @@ impl Beneath {
             Some(State::Link(target)) => {
                 let _ = unlinkat(&waiting, name.as_str(), AtFlags::empty());
                 Ok(symlinkat(OsStr::from_bytes(target), &waiting, name.as_str())?)
+            }
+            Some(State::Object) => {
+                let _ = unlinkat(&waiting, name.as_str(), AtFlags::empty());
+                let kept = vault.kept(&step.root, &step.place);
+                Vault::put_back(&kept, &step.root.join(staging).join(name))
             }
             _ => Ok(()),
         }

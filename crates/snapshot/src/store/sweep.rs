@@ -24,6 +24,8 @@ impl Store {
     /// Removes every content that is not in `live`. The caller has the store's lock for itself.
     pub(crate) fn keep_only(&self, live: &HashSet<Hash>) -> io::Result<Swept> {
         self.reload()?;
+        (self.hook)("mark a sweep")?;
+        files::put(&self.folder.join(super::SWEPT), b"", files::Durability::Process)?;
         let before = self.size();
         let mut swept = Swept::default();
         let packs = self.table().packs.clone();
@@ -66,6 +68,7 @@ impl Store {
                 }
             }
             self.put(&parts, &raw)?;
+            self.sync()?;
             (self.hook)("remove the index of a pack")?;
             remove(&path.with_extension("idx"))?;
             (self.hook)("remove a pack")?;

@@ -131,3 +131,68 @@ fn large_files_are_stored_too() {
     world.rewind(&recorder, 0, Others::Respect);
     assert_eq!(world.record(), before);
 }
+
+/// What another process sweeps while a session runs is stored again.
+#[test]
+fn what_was_swept_meanwhile_is_stored_again() {
+    let world = World::new(Setting::Repository);
+    let mut other =
+        Recorder::open(&world.store(), "other", &world.roots, Limits::default()).unwrap();
+    take(&mut other, Event::Before, "c1");
+    drop(other);
+    let before = (world.git(), world.record());
+    // All that it has seen belongs to the other session, and is in no log of its own.
+    let mut recorder = world.recorder();
+    recorder.warm(SystemTime::now()).unwrap();
+    forget(&world.store(), "other", no_hook()).unwrap();
+    take(&mut recorder, Event::Before, "c1");
+    sh(
+        world.root(),
+        "rm -rf src notes.txt; git branch -D side; git reflog expire --all \
+        --expire=now; git gc -q --prune=now",
+    );
+    take(&mut recorder, Event::After, "c1");
+    world.rewind(&recorder, 0, Others::Respect);
+    assert_eq!((world.git(), world.record()), before);
+}
+
+fn objects(world: &World) -> usize {
+    let count = sh(&world.store(), "find objects -type f ! -name where | wc -l");
+    count.trim().parse().unwrap()
+}
+
+/// Of a repository that is in use those objects go that no image has.
+#[test]
+fn objects_that_no_image_needs_go() {
+    let world = World::new(Setting::Repository);
+    let now = SystemTime::now();
+    {
+        let mut recorder = world.recorder();
+        take(&mut recorder, Event::Before, "c1");
+    }
+    let all = objects(&world);
+    tidy(&world.store(), Bounds::default(), None, now, no_hook()).unwrap();
+    assert_eq!(objects(&world), all);
+    sh(
+        world.root(),
+        "git stash clear; git branch -D side; git reflog expire --all --expire=now; \
+        git gc -q --prune=now",
+    );
+    {
+        let mut other =
+            Recorder::open(&world.store(), "other", &world.roots, Limits::default()).unwrap();
+        take(&mut other, Event::Before, "c1");
+    }
+    assert!(objects(&world) > all);
+    forget(&world.store(), "session", no_hook()).unwrap();
+    // A pack, and its index.
+    assert!((2..=3).contains(&objects(&world)), "{}", objects(&world));
+    let before = (world.git(), world.record());
+    let mut other =
+        Recorder::open(&world.store(), "other", &world.roots, Limits::default()).unwrap();
+    take(&mut other, Event::Before, "c2");
+    sh(world.root(), "rm -rf .git/objects");
+    take(&mut other, Event::After, "c2");
+    world.rewind(&other, 0, Others::Respect);
+    assert_eq!((world.git(), world.record()), before);
+}

@@ -75,7 +75,7 @@ fn stopped_at_every_step_of_a_rewind_and_of_taking_it_back() {
         let is_done = rewind(&world, hook);
         settle(&world);
         let is = world.record();
-        assert!(is == before || is == after, "step {step}");
+        assert!(is == before || is == after, "step {step}: {:?}", between(&is, &before));
         assert!(!is_done || is == before, "step {step}");
         if is == before {
             // Taken back, stopped at the same step.
@@ -83,7 +83,7 @@ fn stopped_at_every_step_of_a_rewind_and_of_taking_it_back() {
             take_back(&world, hook);
             settle(&world);
             let is = world.record();
-            assert!(is == before || is == after, "back, step {step}");
+            assert!(is == before || is == after, "back, step {step}: {:?}", between(&is, &after));
             if is == before {
                 take_back(&world, no_hook());
             }
@@ -95,6 +95,14 @@ fn stopped_at_every_step_of_a_rewind_and_of_taking_it_back() {
         }
         step += 1;
     }
+}
+
+type Paths = BTreeMap<PathBuf, String>;
+
+/// The paths at which two records differ.
+fn between<'a>(one: &'a Paths, other: &'a Paths) -> Vec<&'a PathBuf> {
+    let all = one.keys().chain(other.keys());
+    all.filter(|path| one.get(*path) != other.get(*path)).collect()
 }
 
 fn take_back(world: &World, hook: Hook) {
@@ -191,7 +199,7 @@ fn killed_at_random_moments() {
         child.wait().unwrap();
         settle(&world);
         let is = world.record();
-        assert!(is == before || is == after, "round {round}");
+        assert!(is == before || is == after, "round {round}: {:?}", between(&is, &after));
         if is == before {
             counts.0 += 1;
             take_back(&world, no_hook());

@@ -3,6 +3,8 @@
 
 mod bounds;
 mod commands;
+mod ignored;
 mod killed;
 mod others;
+mod special;
 mod world;

@@ -154,3 +154,30 @@ fn a_link_on_the_way_is_never_followed() {
     assert_eq!(fs::read_to_string(other.join("main.c")).unwrap(), "not mine");
     assert!(!fs::symlink_metadata(world.root().join("src")).unwrap().is_symlink());
 }
+
+#[test]
+fn what_changed_while_a_command_had_not_ended_is_a_clash() {
+    let world = World::new(Setting::Plain);
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "rm -rf src; echo person > notes.txt");
+    let plan = world.plan(&recorder, 0, Others::Respect);
+    assert_eq!(plan.clashes, [(world.root().join("notes.txt"), Clash::Unended)]);
+    world.rewind(&recorder, 0, Others::Overwrite);
+    assert!(world.root().join("src/main.c").exists());
+}
+
+/// A folder that cannot go stays, so what was there before it cannot come back: nothing happens.
+#[test]
+fn a_file_that_is_too_large_to_be_kept_is_in_the_way() {
+    let world = World::new(Setting::Plain);
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(
+        world.root(),
+        "echo x >> src/main.c; rm notes.txt; mkdir notes.txt; truncate -s 5G notes.txt/huge",
+    );
+    take(&mut recorder, Event::After, "c1");
+    let plan = world.plan(&recorder, 0, Others::Respect);
+    assert_eq!(plan.clashes, [(world.root().join("notes.txt"), Clash::InTheWay)]);
+}

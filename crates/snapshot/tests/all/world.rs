@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use snapshot::plan::{Others, Plan, plan};
@@ -50,17 +52,36 @@ const GIT: &str = "git init -q -b main . && git config user.email a@b && git con
     && echo open >> notes.txt && echo staged >> src/main.c && git add src/main.c \
     && echo untracked > untracked.txt";
 
+/// Puts the files into a folder. They are made once: most of the time would be git's.
+fn unpack(folder: &Path, has_git: bool) {
+    static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
+    static GITS: OnceLock<Vec<u8>> = OnceLock::new();
+    let packed = if has_git { &GITS } else { &PLAIN }.get_or_init(|| {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().join("base");
+        fs::create_dir(&base).unwrap();
+        sh(&base, FILES);
+        assert_eq!(if has_git { sh(&base, GIT) } else { String::new() }, "");
+        Command::new("tar").args(["cf", "-", "."]).current_dir(&base).output().unwrap().stdout
+    });
+    let mut tar = Command::new("tar")
+        .args(["xpf", "-"])
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    tar.stdin.take().unwrap().write_all(packed).unwrap();
+    assert!(tar.wait().unwrap().success());
+}
+
 impl World {
     pub(crate) fn new(setting: Setting) -> World {
         let temp = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(temp.path()).unwrap();
         let main = base.join("main");
         fs::create_dir(&main).unwrap();
-        sh(&main, FILES);
+        unpack(&main, setting != Setting::Plain);
         let mut roots = vec![main.clone()];
-        if setting != Setting::Plain {
-            assert_eq!(sh(&main, GIT), "");
-        }
         if setting == Setting::Worktree {
             sh(&main, "git worktree add -q -b tree ../tree main~1");
             let tree = base.join("tree");
@@ -146,7 +167,13 @@ fn walk(path: &Path, all: &mut BTreeMap<PathBuf, String>) {
     } else if found.is_file() {
         // Git writes what it knows about times into the index whenever it is asked.
         let bytes = if name == "index" { Vec::new() } else { fs::read(path).unwrap() };
-        all.insert(path.to_owned(), format!("file {mode:o} {} {bytes:?}", bytes.len()));
+        let text = if bytes.len() > 1 << 20 {
+            // Too long to be printed.
+            snapshot::Hash::of(&bytes).to_string()
+        } else {
+            format!("{bytes:?}")
+        };
+        all.insert(path.to_owned(), format!("file {mode:o} {} {text}", bytes.len()));
     } else {
         all.insert(path.to_owned(), format!("special {}", found.mode()));
     }

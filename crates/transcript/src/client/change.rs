@@ -43,6 +43,7 @@ use hashbrown::HashMap;
 pub use compress::{Compress, CompressError, Draft, ListCalls, compress};
 pub use fork::{At, ForkError, branch_turns, fork};
 pub use ids::Renames;
+pub use image::smaller_image;
 pub use late::Keep;
 pub use merge::{Graft, GraftSource, MergeError, merge, turn_count};
 pub use paths::{MappedPaths, PathMap};

@@ -37,7 +37,7 @@ use crate::conversation::Conversation;
 use crate::conversation::agents::{Body, WithAgents};
 use crate::conversation::place::{Agent, Session, agents};
 use crate::conversation::price;
-use crate::conversation::table::{BlockId, Id, RowId};
+use crate::conversation::table::{BlockId, Id, RowId, Table};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 use crate::format::secret::Redactor;
@@ -296,20 +296,62 @@ pub fn check_with(
     now: Option<Time>,
     redactor: &Arc<Redactor>,
 ) -> crate::Result<Report> {
+    check_and_keep(session, agents, rules, now, redactor).map(|checked| checked.report)
+}
+
+/// A report, and what was read for it.
+#[derive(Debug)]
+pub struct Checked {
+    /// What is wrong.
+    pub report: Report,
+    /// The session.
+    pub main: Conversation,
+    /// The files of its sub-agents that could be read.
+    pub agents: Vec<Conversation>,
+}
+
+/// Like [`check_with`], for callers that also need what was read.
+pub fn check_and_keep(
+    session: &Session,
+    agents: Vec<Agent>,
+    rules: Rules,
+    now: Option<Time>,
+    redactor: &Arc<Redactor>,
+) -> crate::Result<Checked> {
+    check_by(session, agents, (rules, now), redactor, ranges_for)
+}
+
+/// Like [`check_and_keep`], by one version's rules alone: what other versions would do is most of
+/// the work, and is left out of the report.
+pub fn check_alone(
+    session: &Session,
+    agents: Vec<Agent>,
+    rules: Rules,
+    redactor: &Arc<Redactor>,
+) -> crate::Result<Checked> {
+    let only = |_: &Table| vec![Range { rules, last: rules.version }];
+    check_by(session, agents, (rules, None), redactor, only)
+}
+
+fn check_by(
+    session: &Session,
+    agents: Vec<Agent>,
+    (rules, now): (Rules, Option<Time>),
+    redactor: &Arc<Redactor>,
+    ranges: impl FnOnce(&Table) -> Vec<Range>,
+) -> crate::Result<Checked> {
     let mut examined = Examined::with(redactor);
     let conversation = Conversation::open_watched(&session.path, 0, &mut examined)?;
     let case = Case::new(conversation, examined);
     let mut shared = Findings::new(&case.conversation.table);
     judge::records(&case, rules, &mut shared)?;
     let shared = shared.into_list();
-    let judged = judge_all(&case, rules)?;
+    let judged = judge_all(&case, rules, ranges(&case.conversation.table))?;
     report(case, agents, rules, now, shared, judged)
 }
 
-/// The verdicts of all published versions. Versions that read the session alike share one result.
-/// At most two threads: there is not enough work for more.
-fn judge_all(case: &Case, asked: Rules) -> crate::Result<Vec<(Range, Judged)>> {
-    let ranges = ranges_for(&case.conversation.table);
+/// The verdicts of these versions. At most two threads: there is not enough work for more.
+fn judge_all(case: &Case, asked: Rules, ranges: Vec<Range>) -> crate::Result<Vec<(Range, Judged)>> {
     // The newest versions take the longest, so they come first. Each thread takes the next one in
     // line.
     let next = Mutex::new(ranges.into_iter().rev());
@@ -348,7 +390,7 @@ fn report(
     now: Option<Time>,
     shared: Vec<Finding>,
     judged: Vec<(Range, Judged)>,
-) -> crate::Result<Report> {
+) -> crate::Result<Checked> {
     let verdict = |version| {
         let known = judged.iter().find(|(range, _)| range.contains(version));
         known.map(|(_, judged)| judged.verdict)
@@ -389,21 +431,23 @@ fn report(
     let mut findings = judged.findings;
     findings.extend(shared);
     findings.extend(more.into_list());
-    if agents.is_empty() {
+    let (more, main, agents) = if agents.is_empty() {
         let mut more = Findings::new(&case.conversation.table);
         surroundings::calls_without_agents(&case.conversation.table, &|_| false, &mut more);
-        findings.extend(more.into_list());
+        (more.into_list(), case.conversation, Vec::new())
     } else {
-        findings.extend(of_agents(case, agents));
-    }
+        of_agents(case, agents)
+    };
+    findings.extend(more);
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
     let (version, reach) = (rules.name(), judged.reach);
-    Ok(Report { verdict, version, leaf, reach, context, findings, versions, ranges })
+    let report = Report { verdict, version, leaf, reach, context, findings, versions, ranges };
+    Ok(Checked { report, main, agents })
 }
 
-/// Findings about the sub-agents of a session.
-fn of_agents(case: Case, agents: Vec<Agent>) -> Vec<Finding> {
+/// Findings about the sub-agents of a session; the session, and its sub-agents' files.
+fn of_agents(case: Case, agents: Vec<Agent>) -> (Vec<Finding>, Conversation, Vec<Conversation>) {
     let (family, seen) = WithAgents::around(case.conversation, agents, &case.examined);
     let files = family.agents.iter().filter_map(|agent| match &agent.body {
         Body::File(conversation) => Some(surroundings::name(&conversation.path)),
@@ -412,7 +456,12 @@ fn of_agents(case: Case, agents: Vec<Agent>) -> Vec<Finding> {
     let examined: Vec<(String, Examined)> = files.zip(seen).collect();
     let mut findings = Findings::new(&family.main.table);
     surroundings::agents(&family, &examined, &mut findings);
-    findings.into_list()
+    let findings = findings.into_list();
+    let files = family.agents.into_iter().filter_map(|agent| match agent.body {
+        Body::File(conversation) => Some(*conversation),
+        Body::Sidechain(_) => None,
+    });
+    (findings, family.main, files.collect())
 }
 
 /// The first and last version of each run of ranges with the same outcome.

@@ -282,7 +282,7 @@ pub fn history(
     rules: Rules,
     then: Option<&str>,
 ) -> crate::Result<Result<History, Refusal>> {
-    build(conversation, rules, (then, None), None)
+    build(conversation, rules, Continuation { then, ..Continuation::default() }, None)
 }
 
 /// Like [`history`], if the user has chosen a model other than the one of the last answer.
@@ -292,7 +292,18 @@ pub fn history_for(
     then: Option<&str>,
     model: Option<&str>,
 ) -> crate::Result<Result<History, Refusal>> {
-    build(conversation, rules, (then, model), None)
+    build(conversation, rules, Continuation { then, model, at: None }, None)
+}
+
+/// Like [`history_for`], as if the conversation ended at this record.
+pub fn history_at(
+    conversation: &Conversation,
+    rules: Rules,
+    then: Option<&str>,
+    model: Option<&str>,
+    at: RowId,
+) -> crate::Result<Result<History, Refusal>> {
+    build(conversation, rules, Continuation { then, model, at: Some(at) }, None)
 }
 
 /// Like [`history`], without texts, and without the text that the client adds after references to
@@ -313,20 +324,31 @@ pub(crate) fn outline_with(
     then: Option<&str>,
     cache: &AttachmentCache,
 ) -> crate::Result<Result<History, Refusal>> {
-    build(conversation, rules, (then, None), Some(cache))
+    build(conversation, rules, Continuation { then, ..Continuation::default() }, Some(cache))
+}
+
+/// How a conversation goes on.
+#[derive(Clone, Copy, Default)]
+struct Continuation<'a> {
+    /// The next prompt.
+    then: Option<&'a str>,
+    /// The model that the user has chosen.
+    model: Option<&'a str>,
+    /// The record that it goes on from; None for the one that the client finds.
+    at: Option<RowId>,
 }
 
 /// With `cache`, builds an outline.
 fn build(
     conversation: &Conversation,
     rules: Rules,
-    (then, chosen): (Option<&str>, Option<&str>),
+    Continuation { then, model: chosen, at }: Continuation<'_>,
     cache: Option<&AttachmentCache>,
 ) -> crate::Result<Result<History, Refusal>> {
     let table = &conversation.table;
     let mut notes = Vec::new();
     let tree = Tree::new(table, rules, &mut notes);
-    let chain = match tree.chain(&mut notes) {
+    let chain = match tree.chain(at, &mut notes) {
         Ok(chain) => chain,
         Err(refusal) => return Ok(Err(refusal)),
     };

@@ -147,8 +147,12 @@ impl WithAgents {
 
     /// Like [`WithAgents::open`], if the files of its sub-agents are already known.
     pub fn open_with(session: &Session, agents: Vec<Agent>) -> crate::Result<WithAgents> {
-        let (family, _) = WithAgents::around(Conversation::open(&session.path)?, agents, &());
-        Ok(family)
+        Ok(WithAgents::of_main(Conversation::open(&session.path)?, agents))
+    }
+
+    /// Reads the sub-agents of a session that was already read.
+    pub fn of_main(main: Conversation, agents: Vec<Agent>) -> WithAgents {
+        WithAgents::around(main, agents, &()).0
     }
 
     /// Reads the sub-agents of a session that was already read, and shows the records of each file

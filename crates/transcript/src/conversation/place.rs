@@ -153,11 +153,19 @@ impl Home {
         let mut found = Vec::new();
         let mut real = HashSet::new();
         for name in ["projects", "conversations"] {
-            let inside = listing(&self.root.join(name));
-            let links = inside.files.into_iter().filter(|path| path.is_dir());
-            for folder in inside.folders.into_iter().chain(links) {
-                if real.insert(fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone())) {
+            let all = self.root.join(name);
+            let inside = listing(&all);
+            // Resolved once for all folders: with hundreds of projects, once for each takes longer
+            // than a status line may.
+            let all = fs::canonicalize(&all).unwrap_or(all);
+            for folder in inside.folders {
+                if real.insert(folder.file_name().map_or_else(|| folder.clone(), |n| all.join(n))) {
                     found.push(folder);
+                }
+            }
+            for link in inside.files.into_iter().filter(|path| path.is_dir()) {
+                if real.insert(fs::canonicalize(&link).unwrap_or_else(|_| link.clone())) {
+                    found.push(link);
                 }
             }
         }

@@ -28,12 +28,14 @@
 
 mod call;
 mod detail;
+mod number;
 mod piece;
 mod session;
 mod step;
 
 pub use call::{Call, CallResult};
-pub use piece::{Piece, Raw, size, visible};
+pub use number::{dollars, grouped, local, short_number, size};
+pub use piece::{Piece, Raw, visible};
 pub use session::{AgentView, Run, SessionView, StartView, TurnPlace, TurnView, UsageView, runs};
 pub use step::{Answer, BlockView, EventView, Item, MessageView, Orphan, Role, headline, items};
 

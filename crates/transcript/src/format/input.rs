@@ -10,6 +10,9 @@ use crate::format::content::{BlockKind, Message, blocks};
 use crate::format::entry::{Entry, Kind};
 use crate::names::named;
 
+/// How the summary of a compaction begins, as clients write it.
+pub const SUMMARY_LEAD: &str = "This session is being continued from a previous conversation";
+
 named! {
     /// Who speaks to the model or to the client in a record, and how.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -150,7 +153,8 @@ fn is_reminder(text: &str) -> bool {
 const OUTPUT_TAGS: [&str; 4] =
     ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"];
 
-fn tagged(text: &str) -> Option<Input> {
+/// Who speaks in a text that begins with a tag of the client, or is a reminder of it.
+pub fn tagged(text: &str) -> Option<Input> {
     if is_reminder(text) {
         return Some(Input::Preface);
     }

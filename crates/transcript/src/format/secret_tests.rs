@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::json::quote;
 
 fn found(text: &str) -> Vec<(&'static str, &str)> {
     static REDACTOR: std::sync::LazyLock<Redactor> = std::sync::LazyLock::new(Redactor::default);
@@ -284,7 +285,7 @@ fn names_placeholders_and_code_are_no_secrets() {
         "password: Option<String>",
         "Cookie: a=b",
         "git push -u origin main; docker run -u 1000:1000 x",
-        "[redacted github-token]: build-20240131",
+        "[redacted:github-token]: build-20240131",
     ] {
         assert_eq!(found(text), [], "{text}");
     }
@@ -295,14 +296,14 @@ fn names_in_small_letters_count() {
     for (text, wanted) in [
         (
             "aws_secret_access_key = wJalrXUtnFEMI7MDENG",
-            "aws_secret_access_key = [redacted assigned-secret]",
+            "aws_secret_access_key = [redacted:assigned-secret]",
         ),
-        ("db_password: 'hunter2hunter'", "db_password: '[redacted assigned-secret]'"),
-        (r#"{"password": "c0rrect-horse"}"#, r#"{"password": "[redacted assigned-secret]"}"#),
-        ("api_key=0123456789abcdef", "api_key=[redacted assigned-secret]"),
+        ("db_password: 'hunter2hunter'", "db_password: '[redacted:assigned-secret]'"),
+        (r#"{"password": "c0rrect-horse"}"#, r#"{"password": "[redacted:assigned-secret]"}"#),
+        ("api_key=0123456789abcdef", "api_key=[redacted:assigned-secret]"),
         (
             "authorization: Basic QWxhZGRpbjpvcGVuMTIzNDU2Nzg5",
-            "authorization: Basic [redacted basic-auth]",
+            "authorization: Basic [redacted:basic-auth]",
         ),
     ] {
         assert_eq!(shown(text), wanted);
@@ -326,9 +327,9 @@ fn json_is_read_before_it_is_looked_at() {
     let mut mask = Mask::new(&redactor);
     let shown = mask.json(&input).into_owned();
     let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
-    assert_eq!(read["a"], "[redacted github-token]");
-    assert_eq!(read["password"], "[redacted assigned-secret]");
-    assert_eq!(read["n"][2], "é[redacted github-token]");
+    assert_eq!(read["a"], "[redacted:github-token]");
+    assert_eq!(read["password"], "[redacted:assigned-secret]");
+    assert_eq!(read["n"][2], "é[redacted:github-token]");
     assert!(!shown.contains(&line), "{shown}");
     // Everything else is unchanged.
     assert!(shown.starts_with("{\"a\" : \"") && shown.contains("[1.50,true,"), "{shown}");
@@ -349,10 +350,57 @@ fn json_is_read_before_it_is_looked_at() {
     let [begin, end] = ["+-----BEGIN PRIVATE KEY-----", "+-----END PRIVATE KEY-----"];
     let lines = serde_json::json!({"lines": [begin, format!("+{line}"), "+Zq8R=", end, "+abc"]});
     let shown = Mask::new(&redactor).json(&lines.to_string()).into_owned();
-    let hidden = "+[redacted private-key]";
+    let hidden = "+[redacted:private-key]";
     let wanted = serde_json::json!({"lines": [begin, hidden, hidden, end, "+abc"]});
     assert_eq!(shown, wanted.to_string());
     assert_eq!(Mask::new(&redactor).json(&shown), shown);
+}
+
+#[test]
+fn what_leaves_is_searched_as_thoroughly_as_what_is_redacted() {
+    use base64::Engine as _;
+    let redactor = Redactor::default();
+    let key = format!("ghp_{}", noise(36));
+    let (front, back) = key.split_at(24);
+    let coded = base64::engine::general_purpose::STANDARD.encode(format!("TOKEN={key}"));
+    let dump = base64::engine::general_purpose::STANDARD
+        .encode(format!("PATH=/usr/bin:/bin\nHOME=/home/dev\nTOKEN={key}\nLANG=C.UTF-8\n"));
+    let lines: Vec<&str> =
+        dump.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    for text in [
+        format!("it is\n{front}\n{back}\n"),
+        format!("     7→{front}\n     8→{back}\n     9→\n"),
+        format!("+{front}\n+{back}\n"),
+        format!("a header: {coded} and more"),
+        lines.join("\n"),
+    ] {
+        let shown = Mask::new(&redactor).text(&text).into_owned();
+        assert!(shown.contains("[redacted:github-token]"), "{text}: {shown}");
+        let rest: String = shown.chars().filter(char::is_ascii_alphanumeric).collect();
+        assert!(!rest.contains(&back[..12]) && !rest.contains(&front[4..16]), "{text}: {shown}");
+        let hidden = Mask::new(&redactor).json(&quote(&text)).into_owned();
+        assert_eq!(serde_json::from_str::<String>(&hidden).unwrap(), shown);
+    }
+}
+
+#[test]
+fn a_mask_that_knows_a_session_hides_what_no_rule_recognizes() {
+    let key = format!("ghp_{}", noise(36));
+    let mut values = Values::default();
+    values.add("github-token", key.as_bytes(), Vec::new());
+    let cover = Cover::new(std::sync::Arc::default(), values);
+    let mut mask = Mask::of(&cover);
+    let lines: Vec<&str> =
+        key.as_bytes().chunks(7).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    let shown = mask.text(&lines.join("\n")).into_owned();
+    assert_eq!(shown, "[redacted:github-token:1]");
+    let json = serde_json::json!({&key: [key.replace('_', "%5F")]}).to_string();
+    let shown = mask.json(&json).into_owned();
+    assert_eq!(shown, r#"{"[redacted:github-token:1]":["[redacted:github-token:1]"]}"#);
+    assert_eq!(mask.hidden().clone(), [("github-token".to_owned(), 3)].into());
+    // Another one has no number.
+    let other = format!("ghp_{}", noise(36).to_lowercase());
+    assert_eq!(mask.text(&other), "[redacted:github-token]");
 }
 
 #[derive(Debug)]
@@ -374,7 +422,7 @@ fn rules_of_users_and_what_they_allow() {
         Redactor::new(vec![Box::new(Word("größer\n"))], vec![key.clone(), "AKIA*Q*".into()]);
     let text = format!("größer\n {key} AKIA{}Q{} x", "Z8".repeat(4), "R2".repeat(3) + "T");
     let mut mask = Mask::new(&redactor);
-    assert_eq!(mask.text(&text), text.replace("größer\n", "[redacted word]"));
+    assert_eq!(mask.text(&text), text.replace("größer\n", "[redacted:word]"));
     // In a line of JSON, the rule sees the decoded text.
     let line = serde_json::json!({"text": text}).to_string();
     assert_eq!(redactor.find_in_line(line.as_bytes()), ["word"]);
@@ -428,15 +476,16 @@ fn any_text_is_looked_through() {
             end = one.range.end;
         }
         let _ = redactor.find_in_line(bytes);
+        let deep = cover::recognized(&redactor, None, &text);
         let shown = Mask::new(&redactor).text(&text).into_owned();
-        assert_eq!(secrets.is_empty(), shown == *text);
+        assert_eq!(deep.is_empty(), shown == *text);
         assert_eq!(Mask::new(&redactor).text(&shown), shown, "hidden twice: {text:?}");
-        let once = mask::replaced(&text, &secrets);
-        if let Some(first) = secrets.first() {
-            assert!(once.starts_with(&text[..first.range.start]));
+        // Nothing else changes, unless what was hidden exposes another one.
+        let mut once = text.clone().into_owned();
+        for (range, _, kind) in deep.into_iter().rev() {
+            once.replace_range(whole_characters(&text, range), &cover::unnumbered(kind));
         }
-        // The remaining text may look like a secret because of what was removed.
-        assert!(shown == once || !redactor.find(&once).is_empty());
+        assert!(shown == once || !cover::recognized(&redactor, None, &once).is_empty());
         let json = Mask::new(&redactor).json(&text).into_owned();
         if let Ok(read) = serde_json::from_str::<serde_json::Value>(&text) {
             let again = serde_json::from_str::<serde_json::Value>(&json).expect("JSON stays JSON");

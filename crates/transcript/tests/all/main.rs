@@ -27,4 +27,5 @@ mod leaf;
 mod lossless;
 mod outline;
 mod properties;
+mod receipt;
 mod rework;

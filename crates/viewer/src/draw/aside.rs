@@ -10,6 +10,7 @@ use super::{DEEPEST, Drawing};
 use crate::escape::{T, line};
 use crate::media;
 use crate::opened::{Flow, FlowName};
+use crate::receipt;
 use crate::words::{cost, count, short};
 
 impl Drawing<'_> {
@@ -56,6 +57,8 @@ impl Drawing<'_> {
         let is_lost = |turn: &Turn| is_before(turn) && before.is_none_or(|row| turn.rows[1] > row);
         let lost: Vec<usize> =
             (0..flow.turns.len()).filter(|at| is_lost(&flow.turns[*at])).collect();
+        let is_live = flow.name == FlowName::Live;
+        let may_show = |at: &&usize| !is_live || self.has_turn(**at);
         let tokens = match boundary.tokens {
             [Some(from), Some(to)] => Some(format!("{} → {} tokens", short(from), short(to))),
             [Some(from), None] => Some(format!("{} tokens before", short(from))),
@@ -72,9 +75,10 @@ impl Drawing<'_> {
                         @if kept > 0 { span { (count(kept, "record")) " kept word for word" } }
                     }
                 }
+                @if is_live { (receipt::folded(self, boundary.row)) }
                 p { "These turns are no longer sent to the model, only the summary that follows:" }
                 ol.lost {
-                    @for at in lost.iter().take(200) {
+                    @for at in lost.iter().take(200).filter(may_show) {
                         li value=(at + 1) {
                             a href={ "#" (Drawing::anchor(flow.name, "turn-", *at as u64 + 1)) } {
                                 (line(&self.masked(&self.opened.headline(flow, *at)), 100))
@@ -95,7 +99,7 @@ impl Drawing<'_> {
                 @match image {
                     media::Image::Shown(address) => img.media src=(address) alt="Image from the session"
                         loading="lazy";,
-                    media::Image::Described(words) => p.addition { (T(&words)) },
+                    media::Image::Described(words) => p.addition { (T(&self.masked(&words))) },
                 }
             }
         }
@@ -126,7 +130,8 @@ impl Drawing<'_> {
             let first = format!("{}window/{}/0", self.base, name.text());
             let page = format!("{}?flow={}", self.base.trim_end_matches('/'), name.text());
             return Ok(html! {
-                details.agent data-src=(first) data-flow=(name.text()) data-windows=(flow.windows.len()) {
+                details.agent id={ "agent-" (name.text()) } data-src=(first) data-flow=(name.text())
+                    data-windows=(flow.windows.len()) {
                     (head)
                     p.lazy { a href=(page) { "Open as a page" } }
                 }

@@ -156,14 +156,20 @@ impl Workshop {
     ) -> Result<Unpacked, Error> {
         let staging = self.staging()?;
         let root = staging.path();
-        let unreadable = || Error::unreadable(&pack.path);
+        // The pack is at fault, unless there is no room for its files.
+        let unstaged = |error: io::Error| match error.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::PermissionDenied => Error::unwritable(root)(error),
+            _ => Error::unreadable(&pack.path)(error),
+        };
         // All of it is verified before anything is placed.
         let mut staged = Vec::new();
         for session in &pack.manifest.sessions {
             let (paths, cwd) = paths(session, unpacking.folders);
             let project = project_folder(session, cwd.as_deref());
-            let files =
-                stage(pack, session, &project, root, unpacking.home).map_err(unreadable())?;
+            let files = stage(pack, session, &project, root, unpacking.home).map_err(unstaged)?;
             staged.push((session, paths, cwd, files));
         }
         let known = Home { root: unpacking.home.to_owned() }.sessions();

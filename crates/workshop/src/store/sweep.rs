@@ -129,7 +129,7 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
             let (gone, new): (Vec<&Item>, Vec<&Item>) =
                 entry.items.iter().partition(|item| item.is_gone());
             for item in gone.iter().rev().filter(|item| !item.path.exists()) {
-                super::bring_back(disk, &entry, item)?;
+                super::bring_back(disk, &entry, (item, &Ready::at(&item.path)))?;
             }
             for item in &new {
                 // A file that another program changed since belongs to that program.
@@ -173,13 +173,13 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
     Ok(swept)
 }
 
-/// Whether files were replaced without the first one, which is replaced last. Undoing begins with
-/// the first one, which then is as it was, too: then the rest is still to be undone.
+/// Whether files were replaced or created without the first one, which is replaced last. Undoing
+/// begins with the first one, which then is as it was, too: then the rest is still to be undone.
 fn is_half_replaced(entry: &Entry) -> bool {
     let is_done = |item: &Item| item.is_done(&entry.folder);
-    let is_replaced = |item: &Item| matches!(item.was, Was::There { .. }) && item.after.is_some();
-    entry.items.iter().all(is_replaced)
-        && entry.items.first().is_some_and(|item| !is_done(item))
+    let is_replaced = |item: &Item| matches!(item.was, Was::There { .. }) && !item.is_gone();
+    entry.items.first().is_some_and(|item| is_replaced(item) && !is_done(item))
+        && entry.items.iter().all(|item| !item.is_gone())
         && entry.items.iter().any(is_done)
 }
 

@@ -17,12 +17,52 @@ pub(super) struct Found {
     pub(super) addresses: Vec<SocketAddr>,
 }
 
+/// Which hosts may be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hosts {
+    /// Those of the public internet.
+    Public,
+    /// All.
+    All,
+}
+
+/// Names that mean something only in a local network, or in a cloud: a proxy may look them up.
+const LOCAL: [&str; 11] = [
+    "localhost",
+    "local",
+    "localdomain",
+    "internal",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "lan",
+    "home.arpa",
+    "in-addr.arpa",
+];
+
+/// Whether a name, or a part of its end, means something only in a local network.
+fn is_local_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let is_below = |local: &&str| {
+        name.strip_suffix(*local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let is_address = name.parse::<IpAddr>().is_ok();
+    !is_address && (!name.contains('.') || LOCAL.iter().any(is_below))
+}
+
 /// Looks up where a page is. `near` are hosts that need not be on the public internet.
-pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Found, Trouble> {
+pub(super) fn look_up(
+    url: &Url,
+    hosts: Hosts,
+    near: &[String],
+    is_proxied: bool,
+) -> Result<Found, Trouble> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Trouble::wrong("Only http and https addresses can be fetched."));
     }
-    if !url.username().is_empty() || url.password().is_some() {
+    let is_named = !url.username().is_empty() || url.password().is_some();
+    if hosts == Hosts::Public && is_named {
         let message = "An address with a user name or a password in it is not fetched.";
         return Err(Trouble::wrong(message));
     }
@@ -33,11 +73,12 @@ pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Fo
     let addresses: Vec<SocketAddr> = match (name, port).to_socket_addrs() {
         // Port 0 means that of the scheme, which may change on a redirect.
         Ok(found) => found.map(|address| SocketAddr::new(address.ip(), 0)).collect(),
-        Err(_) if is_proxied => Vec::new(),
+        // The name itself is enough to refuse it, or a proxy looks it up.
+        Err(_) if is_proxied || is_local_name(name) => Vec::new(),
         Err(error) => return Err(failed(&error)),
     };
-    let is_far = addresses.iter().all(|address| is_public(address.ip()));
-    if !is_far && !near.contains(&host) {
+    let is_far = addresses.iter().all(|address| is_public(address.ip())) && !is_local_name(name);
+    if hosts == Hosts::Public && !is_far && !near.contains(&host) {
         return Err(Trouble::failed(format!(
             "{host} is not on the public internet: pages of this machine and its network are not fetched."
         )));

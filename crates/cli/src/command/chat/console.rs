@@ -6,14 +6,20 @@
 //! else is printed.
 
 mod backend;
+mod beside;
 mod command;
+mod draft;
 mod face;
 mod local_rule;
+mod past;
+mod picture;
 mod plain;
+mod rewind;
+mod shell;
 mod status_line;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -24,6 +30,7 @@ use ::console::composer::{Keymap, Prompt};
 use ::console::history::History;
 use ::console::input::Inputs;
 use ::console::run::{self, Backend as _, Stage};
+use ::console::screen::Spoken;
 use ::console::terminal::{Reflow, Sync, Terminal};
 use ::console::text::{Colors, Line, Span, look, safe};
 use ::console::{News, Screen, Wish};
@@ -32,7 +39,9 @@ use agent::drive::Note;
 
 use super::demo::Lab;
 use super::{ChatArgs, demo, start};
+use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
+use crate::pick::{self, PickWish, Scope};
 use crate::text::quoted;
 use crate::world::World;
 use backend::Backend;
@@ -52,10 +61,24 @@ pub(super) fn is_wanted(args: &ChatArgs) -> bool {
 /// Talks until the user leaves. A command may go on with another session.
 pub(super) fn run(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     let mut args = args.clone();
-    while let Some(next) = once(world, &args)? {
-        args = next;
+    if args.resume.as_deref() == Some("") {
+        let catalog = CatalogArgs::default();
+        let query = String::new();
+        let wish = PickWish { verb: "resume", query, scope: Scope::All, catalog: &catalog };
+        args.resume = Some(pick::pick(world, &wish)?.name);
+    }
+    let mut seen = Seen::No;
+    while let Some(next) = once(world, &args, seen)? {
+        (args, seen) = next;
     }
     Ok(())
+}
+
+/// Whether the conversation that is resumed is on the terminal already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Yes,
+    No,
 }
 
 /// Whether lines are all that the terminal, or the user, can take.
@@ -71,7 +94,11 @@ fn is_plain(world: &World, args: &ChatArgs) -> bool {
 }
 
 /// One session. Returns how to go on, if not at the shell.
-fn once(world: &mut World, args: &ChatArgs) -> Result<Option<ChatArgs>, Failure> {
+fn once(
+    world: &mut World,
+    args: &ChatArgs,
+    seen: Seen,
+) -> Result<Option<(ChatArgs, Seen)>, Failure> {
     let demo = demo::lab(args)?;
     let (notes, inbox) = mpsc::channel();
     let session = start::start(world, args, demo.as_ref(), notes.clone())?;
@@ -81,20 +108,30 @@ fn once(world: &mut World, args: &ChatArgs) -> Result<Option<ChatArgs>, Failure>
     let (tell, heard) = mpsc::channel();
     let Session { mut driver, init, scratch: _scratch } = session;
     let site = driver.site.clone();
-    let (model, mode) = (site.model.1.clone(), driver.permit.mode);
+    let (model, mode, slashes) = (site.model.1.clone(), driver.permit.mode, driver.slashes.clone());
+    let bypass = driver.permit.bypass;
+    let (earlier, spoken) =
+        driver.main().map(|main| past::end(main.turn.messages())).unwrap_or_default();
+    let agents: Vec<(String, String)> =
+        driver.kinds.all().map(|kind| (kind.name.clone(), kind.description.clone())).collect();
     let mut face = face::Face::new(tell, inputs.waker(), site.clone(), &init);
     let project = init.cwd.clone();
     let id = init.session.clone();
     let home = demo.as_ref().map_or_else(|| world.first_home().0, |demo| demo.home.clone());
     let history = History::open(Some(&home.join("history.jsonl")), &project, &id);
-    let mut screen =
-        Screen::new(keymap(&home), history, command::names(Path::new(&project), &home));
+    let mut screen = Screen::new(keymap(&home), history, command::names(&driver.slashes));
     screen.status.model.clone_from(&model);
     mode.name().clone_into(&mut screen.status.mode);
     screen.status.branch = face::branch(Path::new(&project));
     init.sandbox.clone_into(&mut screen.status.sandbox);
     screen.status.meter.window = face::window(&model);
+    let folder = Path::new(&project).file_name().map(|name| name.to_string_lossy().into_owned());
+    screen.set_name(&format!("quipu – {}", folder.unwrap_or_default()));
+    screen.set_place(&project);
     greet(&mut screen, &init.cwd, &model, demo.as_ref());
+    if seen == Seen::No && !spoken.is_empty() {
+        screen.recall(earlier, &spoken);
+    }
     let is_over = Arc::new(AtomicBool::new(false));
     let (over, waker) = (is_over.clone(), inputs.waker());
     let worker = thread::spawn(move || {
@@ -106,51 +143,30 @@ fn once(world: &mut World, args: &ChatArgs) -> Result<Option<ChatArgs>, Failure>
         code
     });
     let images = site.images.clone();
-    let draft = world.draft("console").ok().and_then(|path| {
-        let name = format!("chat-{}.txt", transcript::conversation::place::slug(&project));
-        Some(path.parent()?.join(name))
-    });
+    let draft = world.draft("console").ok();
+    let draft = draft.and_then(|path| Some(draft::Draft::of(path.parent()?, &project)));
     let mut backend = Backend::new(world, args, (notes.clone(), heard), (site, id.clone()), &home);
-    backend.is_over = is_over;
-    backend.draft.clone_from(&draft);
+    (backend.is_over, backend.slashes, backend.agents) = (is_over, slashes, agents);
+    backend.bypass = bypass;
+    let left = draft.as_ref().and_then(draft::Draft::take_over);
+    backend.draft = draft;
     backend.find_files(inputs.waker());
     backend.status.model.clone_from(&model);
     backend.status.meter.window = face::window(&model);
     backend.run_status_line();
-    if let Some(text) =
-        draft.and_then(|path| files::read_text(path, 1 << 20).ok()).filter(|text| !text.is_empty())
-    {
+    if let Some(text) = left {
         screen.write(&text);
         screen.note(look::DIM, "(a draft that was not sent is in the composer)");
     }
+    let words = program(backend.world, &home);
+    run::set_last_words(&format!("resume this session with:\n  {words} chat --resume {id}\n"));
     let first = args.prompt.clone().or_else(|| demo.as_ref().map(|demo| demo.prompt.clone()));
     let ended = if is_plain {
-        plain::run(&mut screen, &mut backend, first.as_deref())
+        plain::run(&mut screen, &mut backend, &mut inputs, first.as_deref())
     } else {
-        let colors = if backend.world.out.has_color() { Colors::Sixteen } else { Colors::None };
-        let reflow =
-            match backend.world.variable("XTERM_VERSION").or_else(|| backend.world.variable("STY"))
-            {
-                Some(_) => Reflow::No,
-                None => Reflow::Yes,
-            };
-        let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        let mut terminal = Terminal::new(out, run::size(), colors).of_kind(Sync::On, reflow);
-        if let Some(first) = first {
-            let mut stage =
-                Stage { screen: &mut screen, terminal: &mut terminal, now: Duration::ZERO };
-            backend.first(&Prompt::typed(&first), &mut stage)?;
-        }
-        let folder =
-            Path::new(&project).file_name().map(|name| name.to_string_lossy().into_owned());
-        title(terminal.out(), &format!("quipu – {}", folder.unwrap_or_default()))?;
-        let ended = run::run(&mut screen, &mut terminal, &mut inputs, &mut backend);
-        terminal.out().write_all(b"\x1b[23;2t")?;
-        terminal.out().flush()?;
-        ended
+        in_terminal(&mut screen, &mut backend, &mut inputs, first.as_deref())
     };
-    let (next, has_spoken, rename) =
-        (backend.next.take(), backend.has_spoken, backend.title.take());
+    let (next, has_spoken) = (backend.next.take(), backend.has_spoken);
     let _ = notes.send(Note::End(0));
     let begun = Instant::now();
     while !worker.is_finished() && begun.elapsed() < PATIENCE {
@@ -161,17 +177,41 @@ fn once(world: &mut World, args: &ChatArgs) -> Result<Option<ChatArgs>, Failure>
         images.close();
         crate::images::tidy(world)?;
     }
-    if let Some(title) = rename {
-        let _ = command::program(world, &["rename", &id, &title]);
-    }
     let signal = ended?;
     if next.is_none() && has_spoken && !args.no_session_persistence {
-        farewell(world, &id, demo.as_ref())?;
+        farewell(world, &id, (&home, demo.is_some()))?;
     }
     match signal {
         Some(signal) => Err(Failure::ended(128 + signal)),
         None => Ok(next),
     }
+}
+
+/// Runs the console in the terminal, until the user leaves or a signal comes.
+fn in_terminal(
+    screen: &mut Screen,
+    backend: &mut Backend<'_>,
+    inputs: &mut Inputs,
+    first: Option<&str>,
+) -> io::Result<Option<u8>> {
+    let colors = if backend.world.out.has_color() { Colors::Sixteen } else { Colors::None };
+    let reflow =
+        match backend.world.variable("XTERM_VERSION").or_else(|| backend.world.variable("STY")) {
+            Some(_) => Reflow::No,
+            None => Reflow::Yes,
+        };
+    let out = BufWriter::with_capacity(1 << 16, io::stdout());
+    let mut terminal = Terminal::new(out, run::size(), colors).of_kind(Sync::On, reflow);
+    if let Some(first) = first {
+        let mut stage = Stage { screen, terminal: &mut terminal, now: Duration::ZERO };
+        backend.first(&Prompt::typed(first), &mut stage)?;
+    }
+    // The terminal keeps its title, and has it again afterwards.
+    terminal.out().write_all(b"\x1b[22;2t")?;
+    let ended = run::run(screen, &mut terminal, inputs, backend);
+    terminal.out().write_all(b"\x1b[23;2t")?;
+    terminal.out().flush()?;
+    ended
 }
 
 /// The keys that the user's settings want.
@@ -194,14 +234,23 @@ fn greet(screen: &mut Screen, cwd: &str, model: &str, demo: Option<&Lab>) {
     screen.print(vec![head, ::console::text::line(look::DIM, hint)]);
 }
 
+/// How this program is called for a session that is kept in `home`.
+fn program(world: &World, home: &Path) -> String {
+    let usual = world.first_home().1.map(|user| user.join(".claude"));
+    let named = world.variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    if [usual, named].iter().flatten().any(|usual| usual == home) {
+        return "quipu".to_owned();
+    }
+    format!("quipu --home {}", quoted(&home.display().to_string()))
+}
+
 /// The last lines: how to come back.
-fn farewell(world: &mut World, id: &str, demo: Option<&Lab>) -> Result<(), Failure> {
-    let program = "quipu";
-    if let Some(demo) = demo {
-        let home = quoted(&demo.home.display().to_string());
+fn farewell(world: &mut World, id: &str, (home, is_demo): (&Path, bool)) -> Result<(), Failure> {
+    let program = program(world, home);
+    if is_demo {
         writeln!(world.out, "look at this session with:")?;
-        writeln!(world.out, "  {program} --home {home} show {id}")?;
-        writeln!(world.out, "  {program} --home {home} check {id}")?;
+        writeln!(world.out, "  {program} show {id}")?;
+        writeln!(world.out, "  {program} check {id}")?;
     } else {
         writeln!(world.out, "resume this session with:")?;
         writeln!(world.out, "  {program} chat --resume {id}")?;
@@ -210,17 +259,11 @@ fn farewell(world: &mut World, id: &str, demo: Option<&Lab>) -> Result<(), Failu
     Ok(())
 }
 
-/// Sets the title of the window, after the terminal has kept the old one.
-fn title(out: &mut impl Write, text: &str) -> io::Result<()> {
-    write!(out, "\x1b[22;2t\x1b]2;{}\x07", safe(text))?;
-    out.flush()
-}
-
 impl Backend<'_> {
     /// Sends the prompt of the command line.
     fn first<W: Write>(&mut self, prompt: &Prompt, stage: &mut Stage<'_, W>) -> io::Result<()> {
         stage.screen.hear(News::Begin, stage.now);
-        stage.screen.note(look::BOLD, &format!("❯ {}", prompt.display));
+        stage.screen.recall(0, &[Spoken::Prompt(prompt.display.clone())]);
         self.wish(Wish::Say(prompt.clone()), stage).map(drop)
     }
 }

@@ -4,7 +4,8 @@
 
 use std::io::Write;
 
-use agent::session::{Explained, ModelSource, Prepared};
+use agent::session::{Explained, ModelSource, Prepared, RootRule};
+use agent::settings::Source;
 use rules::{Kind, Part};
 use serde_json::{Value, json};
 
@@ -19,6 +20,8 @@ pub(super) fn explain(world: &mut World, args: &ChatArgs) -> Result<(), Failure>
     let mut config = start::config(world, args, None, folders)?;
     // No request is made, so no key is needed.
     config.source = ModelSource::Script(String::new());
+    // Nothing runs, so nothing can be broken.
+    config.permissions.root = RootRule::Exempt;
     let prepared = start::reported(world, |world, notify| config.prepare(world, notify))?;
     match &args.explain {
         Some(input) => decision(world, args, &prepared.explain(&args.tool, input)),
@@ -68,6 +71,20 @@ fn settings(world: &mut World, args: &ChatArgs, prepared: &Prepared) -> Result<(
             Kind::Deny => "deny",
         };
         values.push((format!("permissions.{kind}"), rule.text().into(), rule.source.clone()));
+    }
+    for hook in found.hooks.iter() {
+        let source = match hook.source {
+            Source::User => "the user's settings",
+            Source::Project => "the project's settings",
+            Source::Local => "the local settings",
+            Source::Flag => "--settings",
+            Source::Restricting | Source::Managed => "the administrator's settings",
+        };
+        values.push((
+            format!("hooks.{}", hook.about()),
+            hook.action.name().into(),
+            source.to_owned(),
+        ));
     }
     let (sandbox, all) = (&found.sandbox, "all settings".to_owned());
     let paths = |list: &[std::path::PathBuf]| {

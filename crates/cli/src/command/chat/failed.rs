@@ -31,10 +31,9 @@ impl From<PrepareError> for Failure {
         let hint = match error {
             PrepareError::Settings(error) => return error.into(),
             PrepareError::Permit(error) => return error.into(),
-            PrepareError::Checkpoints(_) => "leave out `enable_file_checkpointing`",
             PrepareError::KeyHelper(_) => "set `ANTHROPIC_API_KEY`",
             PrepareError::NoKey => {
-                "set `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, or try `--offline`"
+                "set `ANTHROPIC_API_KEY` (https://console.anthropic.com/settings/keys makes one) or `ANTHROPIC_AUTH_TOKEN`; `quipu chat --offline` needs none"
             }
         };
         Failure::usage(message, Some(hint))
@@ -101,6 +100,10 @@ impl From<PlaceError> for Failure {
             PlaceError::NothingToContinue(_) => {
                 Failure::not_found(message, "leave out `--continue` to start a new one")
             }
+            PlaceError::NoRecord(_) => Failure::not_found(
+                message,
+                "`quipu cat` prints the records with their ids (`uuid`)",
+            ),
             PlaceError::NoConversation(_) => Failure::not_found(
                 message,
                 "`quipu check` reports why; leave out `--resume` to start a new one",
@@ -113,6 +116,9 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
             StartError::File(error) => error.into(),
+            StartError::NoAgent { .. } => {
+                Failure::usage(error.to_string(), Some("`--agents` adds agents of your own"))
+            }
             StartError::Script { .. } => Failure::usage(error.to_string(), None),
             StartError::Guard(GuardError::TooWide { .. }) => Failure::usage(
                 error.to_string(),

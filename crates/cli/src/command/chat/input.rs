@@ -133,7 +133,8 @@ fn message(line: &[u8], again: bool) -> Result<Option<Note>, String> {
     }
     let id = value["uuid"].as_str().map(str::to_owned);
     let line = again.then(|| value.clone());
-    Ok(Some(Note::Say(Said { blocks, id, line })))
+    let is_verbatim = value["client_composed"] == true;
+    Ok(Some(Note::Say(Said { blocks, id, line, is_verbatim, ..Said::default() })))
 }
 
 /// A block as it is sent: without blank texts, which the API refuses, and without cache marks,

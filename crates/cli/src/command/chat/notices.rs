@@ -20,10 +20,6 @@ pub(super) fn tell(world: &mut World, notices: Vec<Notice>) -> Result<(), Failur
                 format!("no folder is trusted: {}", Failure::from(error))
             }
             Notice::Settings(text) => text,
-            Notice::Gaps(gaps) => {
-                let words: Vec<&str> = gaps.iter().map(|gap| gap.in_words()).collect();
-                format!("the sandbox is not complete here: {}", words.join("; "))
-            }
             Notice::Unlocked(error) => format!(
                 "cannot lock this session, so another quipu could write to it, too ({})",
                 Failure::from(error)
@@ -31,6 +27,10 @@ pub(super) fn tell(world: &mut World, notices: Vec<Notice>) -> Result<(), Failur
             Notice::Workshop(notice) => {
                 surgery::tell(world, &[notice])?;
                 continue;
+            }
+            Notice::Ended(names) => {
+                let names = names.join(", ");
+                format!("ended with the last run, and not started again: {names}")
             }
             Notice::Repaired { deeds, what } => repaired(&deeds, what),
             Notice::LeftOut { settings, context } => {

@@ -11,18 +11,19 @@ use ::sandbox::{Limits, Network};
 use agent::ambient::{Ambient, Real, Stopped};
 use agent::drive::Note;
 use agent::guard::SandboxWish;
+use agent::host::Audience;
 use agent::images::ImageWishes;
 use agent::prompt::Wishes;
 use agent::session::{
     Added, BypassWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitWishes,
-    RootRule, SandboxWishes, SettingsWishes,
+    RootRule, SandboxWishes, SettingsWishes, SlashWish,
 };
-use agent::settings::{Environment, Hooks};
+use agent::settings::{Environment, Hooks, Source};
 use agent::{Session, SessionConfig};
 
 use super::demo::{self, Lab};
 use super::notices::tell;
-use super::{ChatArgs, SandboxArg, Switch};
+use super::{ChatArgs, SandboxArg, Switch, cold};
 use crate::failure::Failure;
 use crate::select;
 use crate::world::World;
@@ -49,6 +50,7 @@ pub(super) fn start(
     let origin = origin(world, args)?;
     let place =
         reported(world, |world, notify| prepared.place(origin, &mut world.workshop, notify))?;
+    cold::warn(world, &place)?;
     reported(world, |world, notify| prepared.start(place, world, notes, notify))
 }
 
@@ -126,12 +128,18 @@ pub(super) fn config(
         }
     });
     let agents = agents.transpose()?;
+    if let Some(config) = args.mcp_config.first() {
+        let hint = "leave out `--mcp-config`; tools of MCP servers are not available here";
+        let text = format!("MCP servers are not supported: `--mcp-config {config}`");
+        return Err(Failure::usage(text, Some(hint)));
+    }
+    let schema = args.json_schema.as_deref().map(schema).transpose()?;
     let hooks = if args.ignore_hooks { Hooks::Ignored } else { Hooks::Obeyed };
     let is_discarded = args.no_session_persistence;
     Ok(SessionConfig {
         trust_list,
         seal_file: world.seal_file().ok(),
-        settings: SettingsWishes { given: args.settings.clone(), hooks },
+        settings: SettingsWishes { given: args.settings.clone(), hooks, sources: sources(args)? },
         permissions: permissions(args, demo),
         sandbox: sandbox(world, args)?,
         images: images(world, args, demo)?,
@@ -142,17 +150,87 @@ pub(super) fn config(
             Some(Some(path)) => ModelSource::ScriptFile(path.clone()),
         },
         prompt: Wishes {
-            instead: args.system_prompt.clone(),
-            more: args.append_system_prompt.clone(),
+            instead: text_of(args.system_prompt.as_ref(), args.system_prompt_file.as_deref())?,
+            more: text_of(
+                args.append_system_prompt.as_ref(),
+                args.append_system_prompt_file.as_deref(),
+            )?,
         },
         continues: if args.fork_session { Continues::Fork } else { Continues::Itself },
         keeping: if is_discarded { Keeping::Discarded } else { Keeping::Kept },
         given_id: args.session_id.clone(),
         title: args.name.clone(),
         max_turns: args.max_turns,
+        budget: args.max_budget_usd,
+        thinking: args.max_thinking_tokens,
+        effort: args.effort.clone(),
+        betas: args
+            .betas
+            .iter()
+            .flat_map(|names| names.split([',', ' ']))
+            .map(str::to_owned)
+            .collect(),
+        fallback: args.fallback_model.clone(),
+        schema,
+        resume_at: args.resume_session_at.clone(),
+        tools: tools(args),
+        agent: args.agent.clone(),
+        slashes: if args.disable_slash_commands { SlashWish::Ignored } else { SlashWish::Read },
         agents,
+        audience: if super::console::is_wanted(args) {
+            Audience::Person
+        } else {
+            Audience::Program
+        },
         ..SessionConfig::new(folders, world.new_id(), nature)
     })
+}
+
+/// The form of the result.
+fn schema(text: &str) -> Result<serde_json::Value, Failure> {
+    let hint = "the form is a JSON Schema: `{\"type\": \"object\", \"properties\": {…}}`";
+    let wrong = |why: &dyn std::fmt::Display| {
+        Failure::usage(format!("`--json-schema` is not understood: {why}"), Some(hint))
+    };
+    let schema = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    match agent::schema::unusable(&schema) {
+        Some(why) => Err(wrong(&why)),
+        None => Ok(schema),
+    }
+}
+
+/// A text that is given, or that of a file.
+fn text_of(text: Option<&String>, file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let Some(file) = file else { return Ok(text.cloned()) };
+    let text = files::read_text(file, LONGEST_PROMPT);
+    text.map(Some).map_err(|error| Failure::unreadable(file, error))
+}
+
+/// The longest file with a system prompt.
+const LONGEST_PROMPT: u64 = 1 << 20;
+
+/// The only tools that there are.
+fn tools(args: &ChatArgs) -> Option<Vec<String>> {
+    let names = args.tools.iter().flat_map(|names| names.split([',', ' ']));
+    let names: Vec<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let is_all = args.tools.is_empty() || names.iter().any(|name| name == "default");
+    (!is_all).then_some(names)
+}
+
+/// The settings files that count.
+fn sources(args: &ChatArgs) -> Result<Option<Vec<Source>>, Failure> {
+    let Some(names) = &args.setting_sources else { return Ok(None) };
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let source = |name: &str| match name {
+        "user" => Ok(Source::User),
+        "project" => Ok(Source::Project),
+        "local" => Ok(Source::Local),
+        _ => {
+            let hint = "use `user`, `project` and `local`, with commas between them";
+            Err(Failure::usage(format!("`{name}` is no source of settings"), Some(hint)))
+        }
+    };
+    names.map(source).collect::<Result<_, _>>().map(Some)
 }
 
 /// Where images of the folders are kept. The demonstration is in a folder that is thrown away.
@@ -233,8 +311,16 @@ fn permissions(args: &ChatArgs, demo: Option<&Lab>) -> PermitWishes {
 /// The session that the user wants to continue.
 fn origin(world: &mut World, args: &ChatArgs) -> Result<Origin, Failure> {
     let Some(name) = &args.resume else {
+        if args.resume_session_at.is_some() && !args.continues {
+            let hint = "name the session with `--resume`, or use `--continue`";
+            return Err(Failure::usage("`--resume-session-at` needs a session", Some(hint)));
+        }
         return Ok(if args.continues { Origin::Newest } else { Origin::New });
     };
+    if name.is_empty() {
+        let hint = "name the session: `--resume SESSION`; `quipu ls` lists them";
+        return Err(Failure::usage("there is no terminal to pick a session in", Some(hint)));
+    }
     let session = select::session_to_change(world, name)?;
     // Samples are only for looking at.
     if world.has_samples() && !Path::new(name).exists() {

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use anstyle::Style;
+use ratatui::style::Style;
 use similar::TextDiff;
 use transcript::format::limit::SIDECAR;
 use workshop::live;
@@ -18,7 +18,7 @@ use workshop::store::{self, Deed, Disk, Journal, Mark, Ready, Real};
 use super::settings::Wrong;
 use crate::failure::Failure;
 use crate::out::{BAD, BOLD, DIM, GOOD};
-use crate::page::{Page, Span};
+use crate::page::{Page, label, styled, unstyled};
 use crate::text::shown;
 use crate::world::World;
 
@@ -136,8 +136,8 @@ pub(super) fn carry_out(
         let entry = write(&journal, deed, settings, text)?;
         let page = &mut Page::new(&mut world.out);
         let path = settings.path.display().to_string();
-        page.line(&[Span::named("written"), Span::plain(shown(&path))])?;
-        page.line(&[Span::named("undo"), Span::plain(format!("quipu undo {entry}"))])?;
+        page.line(&[label("written"), unstyled(shown(&path))])?;
+        page.line(&[label("undo"), unstyled(format!("quipu undo {entry}"))])?;
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ fn show(world: &mut World, settings: &Settings, text: &str) -> Result<(), Failur
             Some("@") => DIM,
             _ => Style::new(),
         };
-        page.line(&[Span::new(style, shown(line))])?;
+        page.line(&[styled(style, shown(line))])?;
     }
     Ok(())
 }
@@ -182,7 +182,8 @@ fn write(
         match &settings.found {
             Some(found) => {
                 let was = Mark::of_metadata(found);
-                store::replace(&mut Real, &begun, deed, slice::from_ref(&ready), &[was]).map(drop)
+                store::replace(&mut Real, &begun, deed, slice::from_ref(&ready), &[Some(was)])
+                    .map(drop)
             }
             None => store::create(&mut Real, &begun, deed, slice::from_ref(&ready)),
         }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anstyle::Style;
 use export::jobs::{Aside, aside_folder, set_aside, waiting};
 use export::queue::Queue;
 use export::receiver::Receiver;
+use ratatui::style::Style;
 use serde::Serialize;
 
 use super::change::Settings;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::jobs;
 use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, GOOD, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, label, styled, unstyled};
 use crate::receiver::{self, ReceiverArgs};
 use crate::text::{age, count, quoted, shown, size};
 use crate::world::World;
@@ -104,7 +104,7 @@ const LINES: usize = 5;
 fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Result<(), Failure> {
     let tail = jobs::log(world)?.tail(LINES);
     let page = &mut Page::new(&mut world.out);
-    page.line(&[Span::new(BOLD, "receiver".to_owned())])?;
+    page.line(&[styled(BOLD, "receiver".to_owned())])?;
     match receiver {
         Some(receiver) => {
             let text = format!("{} (from {})", receiver.shown(), receiver.named_by);
@@ -132,7 +132,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         row(page, "", DIM, &text)?;
         // A line to copy: it stays on one line.
         let folder = quoted(&aside_folder(&receiver.dir).display().to_string());
-        page.line(&[Span::named(""), Span::plain(format!("rm -r {folder}"))])?;
+        page.line(&[label(""), unstyled(format!("rm -r {folder}"))])?;
     }
     if waits.batches > 0 {
         let batches = count(waits.batches as u64, "batch of spans|batches of spans");
@@ -153,7 +153,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         row(page, "log", DIM, &waits.log)?;
     }
     for line in tail {
-        page.line(&[Span::new(DIM, shown(&format!("  {line}")))])?;
+        page.line(&[styled(DIM, shown(&format!("  {line}")))])?;
     }
     Ok(())
 }
@@ -201,7 +201,7 @@ fn tell(
     found: &Result<Found, Wrong>,
 ) -> Result<(), Failure> {
     let page = &mut Page::new(&mut world.out);
-    page.line(&[Span::new(BOLD, shown(path))])?;
+    page.line(&[styled(BOLD, shown(path))])?;
     let found = match found {
         Ok(found) => found,
         Err(wrong) => return row(page, "hook", WARN, &format!("unknown: {wrong}")),
@@ -227,8 +227,8 @@ fn tell(
         let is_only = events.len() == found.hooks.len();
         let of = if is_only { String::new() } else { format!("  for {}", events.join(", ")) };
         // A line to copy: it stays on one line.
-        let command = Span::plain(shown(&hook.command));
-        page.line(&[Span::named("command"), command, Span::new(DIM, of)])?;
+        let command = unstyled(shown(&hook.command));
+        page.line(&[label("command"), command, styled(DIM, of)])?;
         if hook.exists == Some(false) {
             let text =
                 format!("`{}` does not exist: {install} sets the path of this quipu", hook.program);
@@ -242,7 +242,7 @@ fn tell(
 }
 
 fn row(page: &mut Page<'_>, name: &str, style: Style, text: &str) -> Result<(), Failure> {
-    Ok(page.paragraph(&Lead::hanging(Span::named(name)), &[Span::new(style, shown(text))])?)
+    Ok(page.paragraph(&Lead::hanging(label(name)), &[styled(style, shown(text))])?)
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use lake::{Record, Versions, object_session};
+use lake::{Record, State, Versions, object_session};
 use serde::Serialize;
 
 use super::{Lake, TargetArgs, failure};
@@ -46,7 +46,7 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
     let to = lake.target.shown();
     let mut left = 0;
     for name in &args.session {
-        let session = session_id(world, name)?;
+        let session = session_id(world, name, &state)?;
         let erased = lake::erase(&lake.target, &object_session(&session), &lake.machine)
             .map_err(|error| failure(&error))?;
         let record = Record { session: session.clone(), ..Record::default() };
@@ -97,10 +97,13 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The id that a name stands for: of a session that is there, or an id itself.
-fn session_id(world: &mut World, name: &str) -> Result<String, Failure> {
-    if uuid::Uuid::try_parse(name).is_ok() {
-        return Ok(name.to_owned());
-    }
-    select::session_to_change(world, name).map(|session| session.id.to_string())
+/// The id that a name stands for: of a session that is there, or an id itself, in any form.
+fn session_id(world: &mut World, name: &str, state: &State) -> Result<String, Failure> {
+    let Ok(id) = uuid::Uuid::try_parse(name) else {
+        return select::session_to_change(world, name).map(|session| session.id.to_string());
+    };
+    let id = id.to_string();
+    // As it was pushed.
+    let pushed = state.records().find(|record| record.session.eq_ignore_ascii_case(&id));
+    Ok(pushed.map_or(id, |record| record.session.clone()))
 }

@@ -19,28 +19,26 @@ use transcript::conversation::usage::{Ledger, Spending};
 
 use super::{Lake, TargetArgs, failure};
 use crate::catalog::CatalogArgs;
-use crate::config::LakeContent;
+use crate::config::ContentLevel;
 use crate::failure::Failure;
 use crate::moment::moment;
 use crate::out::JSON_VERSION;
 use crate::prices;
-use crate::select;
+use crate::select::ChosenArgs;
 use crate::text::{count, dollars, one_line, size};
 use crate::world::World;
 
 /// Write sessions into the lake, each into its own objects
 ///
 /// Only sessions that have changed are written. Their objects have the same names each time, so
-/// pushing again overwrites, from any number of machines at once. A session that was erased
-/// (`quipu lake erase`) is pushed again only if it is named.
+/// pushing again overwrites, from any number of machines at once. Sessions in the lake that share
+/// calls of the API with them are written again if a call turns out to belong to another one. A
+/// session that was erased (`quipu lake erase`) is pushed again only if it is named.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct PushArgs {
-    /// Sessions
-    session: Vec<String>,
-    /// All sessions
-    #[arg(long, conflicts_with = "session")]
-    all: bool,
+    #[command(flatten)]
+    chosen: ChosenArgs,
     /// Only sessions that were written to since then: `3d`, `12h`, `2w`, `2026-11-01`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -49,7 +47,7 @@ pub(crate) struct PushArgs {
     /// How much is pushed: full; metadata only (default; no prompts, answers, tool I/O); or none
     /// (also no paths and branches)
     #[arg(long, value_name = "HOW MUCH")]
-    content: Option<LakeContent>,
+    content: Option<ContentLevel>,
     /// Also push the lines themselves (only with `--content full`)
     #[arg(long)]
     raw: bool,
@@ -106,22 +104,20 @@ struct Round {
 }
 
 pub(crate) fn push(world: &mut World, args: &PushArgs) -> Result<(), Failure> {
-    if !args.all && args.session.is_empty() {
-        return Err(Failure::usage("no session given", Some("give a session, or `--all`")));
-    }
+    let named = args.chosen.named(world)?.into_iter().map(|session| session.id.to_string());
+    let named: HashSet<String> = named.collect();
     let lake = Lake::open(world, &args.target)?;
     let policy = policy(world, args, &lake)?;
     let since = since(world, args)?;
-    let named = named(world, args)?;
     world.homes()?;
     if world.has_samples() {
         let message = "there are only sample sessions, which are not pushed";
         return Err(Failure::usage(message, Some("`--home` selects a home")));
     }
-    let (mut state, _held) = lake.state()?;
     if args.watch {
-        return watch(world, args, &lake, &policy, &mut state);
+        return watch(world, args, &lake, &policy);
     }
+    let (mut state, _held) = lake.state()?;
     let round = round(world, args, (&lake, &policy), (&named, since), &mut state)?;
     for (session, error) in &round.pushed.unreadable {
         world.out.note(&format!("cannot read `{}`: {}", one_line(session), one_line(error)))?;
@@ -149,7 +145,9 @@ pub(crate) fn push(world: &mut World, args: &PushArgs) -> Result<(), Failure> {
     }
     round.outcome?;
     match round.pushed.unreadable.len() {
-        unreadable if unreadable > 0 && !args.all => Err(Failure::some_unreadable(unreadable)),
+        unreadable if unreadable > 0 && !args.chosen.all => {
+            Err(Failure::some_unreadable(unreadable))
+        }
         _ => Ok(()),
     }
 }
@@ -161,9 +159,9 @@ fn policy(world: &mut World, args: &PushArgs, lake: &Lake) -> Result<Policy, Fai
     }
     let config = world.lake_config().clone();
     let content = match args.content.or(config.content) {
-        Some(LakeContent::Full) => Content::Full,
-        Some(LakeContent::Meta) | None => Content::Meta,
-        Some(LakeContent::None) => Content::None,
+        Some(ContentLevel::Full) => Content::Full,
+        Some(ContentLevel::Meta) | None => Content::Meta,
+        Some(ContentLevel::None) => Content::None,
     };
     if args.raw && content != Content::Full {
         let hint = "use `--content full`";
@@ -185,15 +183,6 @@ fn since(world: &World, args: &PushArgs) -> Result<Option<SystemTime>, Failure> 
     let now = Timestamp::try_from(world.now).unwrap_or(Timestamp::UNIX_EPOCH);
     let since = args.since.as_deref().map(|text| moment(text, now));
     Ok(since.transpose()?.map(SystemTime::from))
-}
-
-/// The ids of the sessions that the user names.
-fn named(world: &mut World, args: &PushArgs) -> Result<HashSet<String>, Failure> {
-    let mut ids = HashSet::new();
-    for name in &args.session {
-        ids.insert(select::session_to_change(world, name)?.id.to_string());
-    }
-    Ok(ids)
 }
 
 /// All messages of all files that are there.
@@ -227,21 +216,20 @@ fn round(
     for (path, error) in &ledger.unreadable {
         world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
     }
-    let only_in_catalog = catalog.as_ref().and_then(|catalog| {
-        let all = catalog.current_ledger(&homes, threads).ok()?;
-        only_there(&all, &ledger, policy)
-    });
+    let only_in_catalog = catalog
+        .as_ref()
+        .and_then(|catalog| only_there(&catalog.current_ledger(&homes, threads).ok()?, policy));
     drop(catalog);
-    let groups = groups(&ledger);
+    let groups = groups(&ledger, state);
     let is_recent = |group: &Group| {
         let files = group.files.iter().map(|file| &ledger.sources[*file]);
         since.is_none_or(|since| files.map(|file| file.modified).any(|time| time >= since))
     };
     let mut erased = 0;
     let mut chosen = Vec::new();
-    for group in groups.iter().filter(|group| args.all || named.contains(&group.id)) {
+    for group in groups.iter().filter(|group| args.chosen.all || named.contains(&group.id)) {
         let is_erased = state.of(&group.id).is_some_and(lake::Record::is_erased);
-        if args.all && is_erased {
+        if args.chosen.all && is_erased {
             erased += 1;
         } else if is_recent(group) {
             chosen.push(group);
@@ -253,19 +241,15 @@ fn round(
     }
     let again = if args.again { Again::Everything } else { Again::Changed };
     let push = Push { ledger: &ledger, target: &lake.target, policy, threads, again };
-    let (pushed, outcome) = with_bar(|progress| push.run(&chosen, state, progress));
+    let (pushed, outcome) = with_bar(|progress| push.run(&groups, &chosen, state, progress));
     let outcome = outcome.map_err(|error| failure(&error));
     Ok(Round { pushed, erased, only_in_catalog, outcome })
 }
 
 /// What the messages took that only the catalog still knows.
-fn only_there(all: &Ledger, present: &Ledger, policy: &Policy) -> Option<Spending> {
-    if all.sources.len() == present.sources.len() {
-        return None;
-    }
-    let known: HashSet<&str> = present.entries.iter().map(|entry| &*entry.message.id).collect();
+fn only_there(all: &Ledger, policy: &Policy) -> Option<Spending> {
     let mut sum = Spending::default();
-    for entry in all.entries.iter().filter(|entry| !known.contains(&*entry.message.id)) {
+    for entry in all.entries.iter().filter(|entry| all.is_gone(entry)) {
         sum += entry.message.spending(&policy.prices);
     }
     (sum.messages > 0).then_some(sum)
@@ -331,35 +315,37 @@ fn say(world: &mut World, lake: &Lake, round: &Round) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Pushes again and again what has changed, until it is stopped from outside.
-fn watch(
+/// Pushes again and again what has changed, until it is stopped from outside. Between two rounds,
+/// others may use the lake: an erasure need not wait.
+fn watch(world: &mut World, args: &PushArgs, lake: &Lake, policy: &Policy) -> Result<(), Failure> {
+    let mut before = None;
+    loop {
+        let now = stamps(&world.homes()?.list);
+        if before.as_ref() != Some(&now) {
+            // What fails is tried again: a network comes and goes, and so do other processes.
+            match round_of_watch(world, args, lake, policy) {
+                Ok(()) => before = Some(now),
+                Err(failure) => failure.report(),
+            }
+            world.out.flush()?;
+        }
+        thread::sleep(Duration::from_secs(args.every));
+    }
+}
+
+fn round_of_watch(
     world: &mut World,
     args: &PushArgs,
     lake: &Lake,
     policy: &Policy,
-    state: &mut State,
 ) -> Result<(), Failure> {
-    let mut before = None;
-    let mut is_failing = false;
-    loop {
-        let homes = world.homes()?.list;
-        let now = stamps(&homes);
-        if before.as_ref() != Some(&now) || is_failing {
-            let since = since(world, args)?;
-            let round = round(world, args, (lake, policy), (&HashSet::new(), since), state)?;
-            if round.pushed.sessions > 0 {
-                say(world, lake, &round)?;
-            }
-            is_failing = round.outcome.is_err();
-            if let Err(failure) = round.outcome {
-                // A network comes and goes.
-                failure.report();
-            }
-            world.out.flush()?;
-            before = Some(now);
-        }
-        thread::sleep(Duration::from_secs(args.every));
+    let since = since(world, args)?;
+    let (mut state, _held) = lake.state()?;
+    let round = round(world, args, (lake, policy), (&HashSet::new(), since), &mut state)?;
+    if round.pushed.sessions > 0 {
+        say(world, lake, &round)?;
     }
+    round.outcome
 }
 
 /// What shows whether any file has changed.

@@ -4,6 +4,7 @@
 //! session's last record is a clash.
 
 use std::collections::{BTreeMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,6 +14,7 @@ use snapshot::scan::keep;
 use snapshot::tree::State;
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
+use transcript::conversation::turn::Turn;
 use transcript::format::entry::Kind;
 
 use crate::failure::Failure;
@@ -29,18 +31,17 @@ struct Copy {
     backup_file_name: Option<String>,
 }
 
-/// Plans to put back what a session's edit tools changed since before a turn.
+/// Plans to put back what a session's edit tools changed in turns.
 pub(super) fn plan(
     world: &mut World,
     kept: &Kept,
     session: &Session,
     family: &WithAgents,
-    turn: usize,
+    turns: &[Turn],
     others: Others,
 ) -> Result<Plan, Failure> {
-    let live = family.main.turns().live;
     let mut later = HashSet::new();
-    for turn in &live[turn - 1..] {
+    for turn in turns {
         later.extend(first_id(family, turn)?);
     }
     let mut copies: BTreeMap<String, Copy> = BTreeMap::new();
@@ -126,10 +127,44 @@ pub(super) fn plan(
             plan.clashes.push((path, Clash::InTheWay));
             continue;
         };
-        let place = std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec();
+        let place = name.as_bytes().to_vec();
         plan.steps.push(Step { root, place, from, to });
     }
     Ok(plan)
+}
+
+/// Tools that change files.
+const CHANGING: [&str; 5] = ["Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"];
+
+/// Whether there is a call in turns that may have changed files.
+pub(super) fn may_have_changed(family: &WithAgents, turns: &[Turn]) -> bool {
+    let table = &family.main.table;
+    let names = turns.iter().flat_map(|turn| turn.calls(table));
+    let mut names = names.filter_map(|call| table.text(table.block(call).name));
+    names.any(|name| CHANGING.contains(&name))
+}
+
+/// Adds what copies have to a plan that goes back only to a later time.
+pub(super) fn add(plan: &mut Plan, earlier: Plan) {
+    let mut clashes = earlier.clashes;
+    for step in earlier.steps {
+        let path = step.path();
+        if let Some(known) = plan.steps.iter_mut().find(|known| known.path() == path) {
+            // Whether someone else has changed it, the plan knows better.
+            clashes.retain(|(clash, _)| *clash != path);
+            known.to = step.to;
+            continue;
+        }
+        let inside = plan.now.iter().find_map(|tree| {
+            let place = path.strip_prefix(&tree.root).ok()?;
+            Some((tree.root.clone(), place.as_os_str().as_bytes().to_vec()))
+        });
+        let (root, place) = inside.unwrap_or((step.root, step.place));
+        plan.steps.push(Step { root, place, ..step });
+    }
+    plan.steps.retain(|step| step.from != step.to || matches!(step.to, Some(State::Folder { .. })));
+    plan.steps.sort_by(|one, other| (&one.root, &one.place).cmp(&(&other.root, &other.place)));
+    plan.clashes.extend(clashes);
 }
 
 /// Whether it is the name of a copy: `<hash>@v<n>`, and nothing that leads elsewhere.

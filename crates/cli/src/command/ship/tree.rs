@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write as _};
 
-use anstyle::Style;
 use export::id::SpanId;
 use export::plan::Plan;
 use export::profile::{Told, Value};
 use export::ship::Known;
 use export::span::{Generation, Level, Span, What};
+use ratatui::style::Style;
 use serde_json::{Map, json};
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::ingest::{Closing, Origins};

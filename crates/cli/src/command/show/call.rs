@@ -2,7 +2,7 @@
 
 use std::io;
 
-use anstyle::Style;
+use ratatui::style::Style;
 use transcript::conversation::agents::{Owner, SubAgent, WithAgents};
 use transcript::conversation::turn::Step;
 use transcript::conversation::usage::Usage;
@@ -14,7 +14,7 @@ use super::{Wanted, turn};
 use crate::failure::Failure;
 use crate::markup;
 use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, styled, unstyled};
 use crate::text::{count, fit, one_line, short_number, shown, span};
 
 /// How many lines of a diff, and of an error, are shown unless all are wanted.
@@ -36,7 +36,7 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let is_full = wanted.show.detail == Detail::Full;
     headline(page, call, wanted.cwd)?;
-    let inside = Lead::hanging(Span::new(DIM, "    ⎿ "));
+    let inside = Lead::hanging(styled(DIM, "    ⎿ "));
     asked(page, call, is_full)?;
     match &call.result {
         Some(result) if result.error => {
@@ -49,7 +49,7 @@ pub(super) fn write(
         _ => {}
     }
     if call.is_cut() {
-        page.paragraph(&Lead::spaces(6), &[Span::new(WARN, turn::CUT)])?;
+        page.paragraph(&Lead::spaces(6), &[styled(WARN, turn::CUT)])?;
     }
     if let Some(file) = &call.file {
         diff(page, file, if is_full { usize::MAX } else { DIFF_LINES })?;
@@ -73,16 +73,16 @@ fn asked(page: &mut Page<'_>, call: &Call, is_full: bool) -> io::Result<()> {
     }
     let input = Json::parse(call.input.as_str().as_bytes()).and_then(Json::object);
     for (name, value) in input.iter().flat_map(transcript::format::json::Object::members) {
-        let name = Span::new(DIM, format!("{}: ", one_line(&name)));
+        let name = styled(DIM, format!("{}: ", one_line(&name)));
         match value.text() {
             Some(text) if text.contains('\n') => {
                 page.paragraph(&lead, &[name])?;
                 lines(page, &Lead::spaces(8), &text, DIM, usize::MAX)?;
             }
-            Some(text) => page.paragraph(&lead, &[name, Span::new(DIM, shown(&text))])?,
+            Some(text) => page.paragraph(&lead, &[name, styled(DIM, shown(&text))])?,
             None => {
                 let json = String::from_utf8_lossy(value.raw()).into_owned();
-                page.paragraph(&lead, &[name, Span::new(DIM, one_line(&json))])?;
+                page.paragraph(&lead, &[name, styled(DIM, one_line(&json))])?;
             }
         }
     }
@@ -95,8 +95,8 @@ pub(super) fn orphan(
     orphan: &Orphan,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    page.line(&[Span::new(WARN, "  ? a result without its call")])?;
-    let inside = Lead::hanging(Span::new(DIM, "    ⎿ "));
+    page.line(&[styled(WARN, "  ? a result without its call")])?;
+    let inside = Lead::hanging(styled(DIM, "    ⎿ "));
     let most = if wanted.show.detail == Detail::Full { usize::MAX } else { ERROR_LINES };
     Ok(lines(page, &inside, &orphan.text(), DIM, most)?)
 }
@@ -118,13 +118,13 @@ fn headline(page: &mut Page<'_>, call: &Call, cwd: Option<&str>) -> io::Result<(
     );
     let gap = if about.is_empty() { "" } else { " " };
     let mut spans = vec![
-        Span::plain("  "),
-        Span::new(style, mark),
-        Span::plain(" "),
-        Span::new(BOLD, tool),
-        Span::plain(format!("{gap}{about}")),
+        unstyled("  "),
+        styled(style, mark),
+        unstyled(" "),
+        styled(BOLD, tool),
+        unstyled(format!("{gap}{about}")),
     ];
-    spans.push(Span::new(DIM, tail));
+    spans.push(styled(DIM, tail));
     page.line(&spans)
 }
 
@@ -156,11 +156,11 @@ pub(super) fn lines(
     for (number, line) in text.lines().take(most).enumerate() {
         let lead = if number == 0 { lead.clone() } else { lead.inside() };
         let line = folded(page, &lead, line, most);
-        page.paragraph(&lead, &[Span::new(style, line)])?;
+        page.paragraph(&lead, &[styled(style, line)])?;
     }
     if all > most {
         let rest = format!("… {} (--full)", count((all - most) as u64, "more line"));
-        page.line(&[lead.inside().first.as_slice(), &[Span::new(DIM, rest)]].concat())?;
+        page.line(&[lead.inside().first.as_slice(), &[styled(DIM, rest)]].concat())?;
     }
     Ok(())
 }
@@ -181,7 +181,7 @@ fn diff(page: &mut Page<'_>, file: &FileChange, most: usize) -> io::Result<()> {
             break;
         }
         if number > 0 {
-            page.line(&[Span::new(DIM, "          ⋯")])?;
+            page.line(&[styled(DIM, "          ⋯")])?;
         }
         let [mut old, mut new] = hunk.start.unwrap_or_default();
         for (sign, line) in hunk.signed().take(left) {
@@ -191,8 +191,8 @@ fn diff(page: &mut Page<'_>, file: &FileChange, most: usize) -> io::Result<()> {
                 _ => (new, DIM),
             };
             let place = if hunk.start.is_some() { place.to_string() } else { String::new() };
-            let lead = Lead::hanging(Span::new(DIM, format!("    {place:>5} ")));
-            page.code(&lead, &Span::new(style, format!("{sign} {}", shown(line))))?;
+            let lead = Lead::hanging(styled(DIM, format!("    {place:>5} ")));
+            page.code(&lead, &styled(style, format!("{sign} {}", shown(line))))?;
             old += u64::from(matches!(sign, '-' | ' '));
             new += u64::from(matches!(sign, '+' | ' '));
         }
@@ -200,7 +200,7 @@ fn diff(page: &mut Page<'_>, file: &FileChange, most: usize) -> io::Result<()> {
     }
     if all > most {
         let rest = format!("          … {} more lines (--full)", all - most);
-        page.line(&[Span::new(DIM, rest)])?;
+        page.line(&[styled(DIM, rest)])?;
     }
     Ok(())
 }
@@ -230,10 +230,10 @@ fn agent(
     let [kind, _] = session.task(agent)?;
     let kind = kind.map(|kind| format!("{} ", one_line(&kind))).unwrap_or_default();
     let text = format!("    ↳ {kind}agent {}: {}", one_line(&agent.id), facts.join(", "));
-    page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;
+    page.paragraph(&Lead::default(), &[styled(DIM, text)])?;
     if wanted.show.detail == Detail::Full && page.margin.rest.len() < DEEPEST {
         let margin = page.margin.clone();
-        page.margin = margin.then(&Lead::all(Span::new(DIM, "    │ ")));
+        page.margin = margin.then(&Lead::all(styled(DIM, "    │ ")));
         for (number, turn) in (1..).zip(&turns) {
             turn::write(page, session, Owner::Agent(at), turn, number, wanted)?;
         }

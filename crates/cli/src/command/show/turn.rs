@@ -2,7 +2,7 @@
 
 use std::io;
 
-use anstyle::{AnsiColor, Style};
+use ratatui::style::{Color, Modifier, Style};
 use transcript::conversation::Conversation;
 use transcript::conversation::agents::{Owner, WithAgents};
 use transcript::conversation::price::Prices;
@@ -16,13 +16,13 @@ use crate::compaction;
 use crate::failure::Failure;
 use crate::markup;
 use crate::out::{BAD, BOLD, DIM, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, styled};
 use crate::text::{
     count, dollars, fit, local, one_line, output, short_number, shown, span, uncoloured,
 };
 
-const PROMPT: Style = AnsiColor::Blue.on_default().bold();
-const THINKING: Style = DIM.italic();
+const PROMPT: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::BOLD);
+const THINKING: Style = DIM.add_modifier(Modifier::ITALIC);
 
 /// Shown where a record is too long to hold.
 pub(super) const CUT: &str = "(the record is too long to hold: the middle of its texts is missing; `quipu cat` has all of it)";
@@ -71,7 +71,7 @@ pub(super) fn write(
                     let text = format!("compaction: {facts}");
                     apart(page, &mut before, Apart::Note)?;
                     let fill = page.room(&Lead::default()).saturating_sub(text.width() + 4);
-                    page.line(&[Span::new(WARN, format!("━━ {text} {}", "━".repeat(fill)))])?;
+                    page.line(&[styled(WARN, format!("━━ {text} {}", "━".repeat(fill)))])?;
                 }
                 None => glimpse(page, &mut before, "", &event.text, wanted)?,
             },
@@ -89,7 +89,7 @@ pub(super) fn write(
         }
     };
     apart(page, &mut before, Apart::Text)?;
-    Ok(page.line(&[Span::new(WARN, format!("({end})"))])?)
+    Ok(page.line(&[styled(WARN, format!("({end})"))])?)
 }
 
 /// What was drawn before: a blank line separates what does not belong together.
@@ -146,10 +146,10 @@ fn rule(
     let fill = room.saturating_sub(left.width() + right.width());
     let style = if turn.outcome.is_complete() { DIM } else { WARN };
     if fill == 0 {
-        page.line(&[Span::new(style, left.trim_end())])?;
-        return page.paragraph(&Lead::spaces(3), &[Span::new(style, facts.join(" · "))]);
+        page.line(&[styled(style, left.trim_end())])?;
+        return page.paragraph(&Lead::spaces(3), &[styled(style, facts.join(" · "))]);
     }
-    page.line(&[Span::new(style, format!("{left}{}{right}", "─".repeat(fill)))])
+    page.line(&[styled(style, format!("{left}{}{right}", "─".repeat(fill)))])
 }
 
 /// Draws what the model was sent.
@@ -167,27 +167,27 @@ fn write_message(
         Role::Reminder => return glimpse(page, before, "", text, wanted),
         Role::Interrupt => {
             apart(page, before, Apart::Note)?;
-            return page.line(&[Span::new(BAD, one_line(text))]);
+            return page.line(&[styled(BAD, one_line(text))]);
         }
         Role::Queued => "while it works: ",
         Role::Prompt => "",
     };
     apart(page, before, Apart::Prompt)?;
-    let lead = Lead::all(Span::new(PROMPT, "▌ "));
+    let lead = Lead::all(styled(PROMPT, "▌ "));
     for (number, line) in text.lines().enumerate() {
         let mut spans = Vec::new();
         if number == 0 && !name.is_empty() {
-            spans.push(Span::new(DIM, name));
+            spans.push(styled(DIM, name));
         }
-        spans.push(Span::new(BOLD, shown(line)));
+        spans.push(styled(BOLD, shown(line)));
         page.paragraph(&lead, &spans)?;
     }
     for addition in message.additions() {
         let text = fit(&one_line(&addition), page.room(&lead) * 2);
-        page.paragraph(&lead, &[Span::new(DIM, text)])?;
+        page.paragraph(&lead, &[styled(DIM, text)])?;
     }
     if message.content.iter().any(Piece::is_cut) {
-        page.paragraph(&lead, &[Span::new(WARN, CUT)])?;
+        page.paragraph(&lead, &[styled(WARN, CUT)])?;
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ fn glimpse(
         return Ok(());
     }
     apart(page, before, Apart::Note)?;
-    let lead = Lead::hanging(Span::new(DIM, "  ⎿ "));
+    let lead = Lead::hanging(styled(DIM, "  ⎿ "));
     let most = if wanted.show.detail == Detail::Full { usize::MAX } else { GLIMPSE };
     call::lines(page, &lead, &format!("{name}{text}"), DIM, most)
 }
@@ -221,7 +221,7 @@ fn answer(
         Piece::Text { text, .. } if is_error => {
             apart(page, before, Apart::Text)?;
             for line in text.lines() {
-                page.paragraph(&Lead::default(), &[Span::new(BAD, shown(line))])?;
+                page.paragraph(&Lead::default(), &[styled(BAD, shown(line))])?;
             }
         }
         Piece::Text { text, .. } => {
@@ -230,21 +230,21 @@ fn answer(
         }
         Piece::Thinking { text, .. } => {
             apart(page, before, Apart::Text)?;
-            let lead = Lead::hanging(Span::new(THINKING, "∴ "));
+            let lead = Lead::hanging(styled(THINKING, "∴ "));
             for (number, line) in text.trim().lines().enumerate() {
                 let lead = if number == 0 { lead.clone() } else { lead.inside() };
-                page.paragraph(&lead, &[Span::new(THINKING, shown(line))])?;
+                page.paragraph(&lead, &[styled(THINKING, shown(line))])?;
             }
         }
         piece => {
             apart(page, before, Apart::Note)?;
             if let Some(words) = piece.in_words() {
-                page.paragraph(&Lead::spaces(2), &[Span::new(DIM, one_line(&words))])?;
+                page.paragraph(&Lead::spaces(2), &[styled(DIM, one_line(&words))])?;
             }
         }
     }
     if piece.is_cut() {
-        page.paragraph(&Lead::default(), &[Span::new(WARN, CUT)])?;
+        page.paragraph(&Lead::default(), &[styled(WARN, CUT)])?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::failure::Failure;
 use crate::headline::headline;
 use crate::out::{BOLD, DIM, GOOD, WARN};
-use crate::page::{Lead, Page, Span};
+use crate::page::{Lead, Page, styled, unstyled};
 use crate::text::{clock, count, fit, one_line};
 use crate::{compaction, damage};
 
@@ -84,10 +84,10 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             count(conversation.graph.compactions(&conversation.table) as u64, "compaction"),
             count(self.family.agents.len() as u64, "sub-agent"),
         ];
-        self.page.line(&[Span::new(BOLD, one_line(&session.id))])?;
-        self.page.paragraph(&Lead::default(), &[Span::new(DIM, facts.join(" · "))])?;
+        self.page.line(&[styled(BOLD, one_line(&session.id))])?;
+        self.page.paragraph(&Lead::default(), &[styled(DIM, facts.join(" · "))])?;
         if let Some(text) = damage::describe(conversation.table.damaged) {
-            self.page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
+            self.page.paragraph(&Lead::default(), &[styled(WARN, text)])?;
         }
         Ok(())
     }
@@ -98,7 +98,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let Some(end) = self.conversation().end() else {
             return Ok(self
                 .page
-                .line(&[Span::new(WARN, "nothing to resume: there is no conversation")])?);
+                .line(&[styled(WARN, "nothing to resume: there is no conversation")])?);
         };
         let mut turns = (1..).zip(&self.found.live).peekable();
         let conversation = self.conversation();
@@ -124,7 +124,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             None => (WARN, "not resumed by the client; shown up to"),
         };
         let text = format!("● {what} {}, line {}", short(name), row.line);
-        Ok(self.page.line(&[Span::new(style, text)])?)
+        Ok(self.page.line(&[styled(style, text)])?)
     }
 
     /// How a chain of the live conversation begins, if that is worth a line.
@@ -145,7 +145,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             Start::Compaction(_) | Start::CompactionGuess(_) => return self.compaction(chain),
         };
         let mark = if matches!(known.start, Start::Branch(_)) { "├" } else { "┌" };
-        Ok(self.page.line(&[Span::new(GOOD, mark), Span::new(DIM, format!(" {text}"))])?)
+        Ok(self.page.line(&[styled(GOOD, mark), styled(DIM, format!(" {text}"))])?)
     }
 
     fn compaction(&mut self, chain: ChainId) -> Result<(), Failure> {
@@ -159,7 +159,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             facts.push("what came before it is a guess".to_owned());
         }
         let text = format!("╞ compaction: {}", facts.join(", "));
-        Ok(self.page.line(&[Span::new(WARN, text)])?)
+        Ok(self.page.line(&[styled(WARN, text)])?)
     }
 
     fn turn(&mut self, number: usize, turn: &Turn) -> Result<(), Failure> {
@@ -178,10 +178,10 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let room = self.page.width.saturating_sub(2 + front.width() + tail.width()).max(10);
         let title = fit(&headline(conversation, turn)?, room);
         self.page.line(&[
-            Span::new(GOOD, "│ "),
-            Span::new(DIM, front),
-            Span::plain(title),
-            Span::new(DIM, tail),
+            styled(GOOD, "│ "),
+            styled(DIM, front),
+            unstyled(title),
+            styled(DIM, tail),
         ])?;
         for call in calls {
             self.agents_of(Owner::Main, call, 1)?;
@@ -200,10 +200,10 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             let text = about(family, agent)?;
             let lead = format!("{:>width$}↳ ", "", width = 4 * depth);
             let lead = Lead {
-                first: vec![Span::new(GOOD, "│"), Span::plain(lead.clone())],
-                rest: vec![Span::new(GOOD, "│"), Span::plain(" ".repeat(lead.width()))],
+                first: vec![styled(GOOD, "│"), unstyled(lead.clone())],
+                rest: vec![styled(GOOD, "│"), unstyled(" ".repeat(lead.width()))],
             };
-            self.page.paragraph(&lead, &[Span::new(DIM, text)])?;
+            self.page.paragraph(&lead, &[styled(DIM, text)])?;
             if let Body::File(conversation) = &agent.body {
                 for turn in family.turns(agent) {
                     for call in turn.calls(&conversation.table) {
@@ -250,11 +250,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let title = turns.first().map(|turn| headline(conversation, turn)).transpose()?;
         let room = self.page.width.saturating_sub(2 + front.width()).max(10);
         let title = fit(&title.unwrap_or_default(), room);
-        Ok(self.page.line(&[
-            Span::new(GOOD, "├╴"),
-            Span::new(WARN, front),
-            Span::new(DIM, title),
-        ])?)
+        Ok(self.page.line(&[styled(GOOD, "├╴"), styled(WARN, front), styled(DIM, title)])?)
     }
 
     /// Roots that the live conversation does not come from.
@@ -263,7 +259,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let speaks = |id: &ChainId| self.found.dead.binary_search_by_key(id, |(id, _)| *id).is_ok();
         if alone.iter().any(speaks) {
             self.page.blank()?;
-            self.page.line(&[Span::new(BOLD, "Other roots")])?;
+            self.page.line(&[styled(BOLD, "Other roots")])?;
         }
         for id in alone {
             self.dead(id, 0)?;
@@ -271,7 +267,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         }
         if self.silent > 0 {
             let text = format!("and {} without messages", count(self.silent, "chain"));
-            self.page.line(&[Span::new(DIM, text)])?;
+            self.page.line(&[styled(DIM, text)])?;
         }
         Ok(())
     }
@@ -292,9 +288,9 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 continue;
             }
             self.page.blank()?;
-            self.page.line(&[Span::new(BOLD, title)])?;
+            self.page.line(&[styled(BOLD, title)])?;
             for agent in left {
-                self.page.paragraph(&Lead::spaces(2), &[Span::plain(about(family, agent)?)])?;
+                self.page.paragraph(&Lead::spaces(2), &[unstyled(about(family, agent)?)])?;
             }
         }
         Ok(())
@@ -305,7 +301,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             return Ok(());
         }
         self.page.blank()?;
-        self.page.line(&[Span::new(BOLD, "Related sessions")])?;
+        self.page.line(&[styled(BOLD, "Related sessions")])?;
         for one in &kin[..kin.len().min(MOST_RELATIVES)] {
             let relation = match (one.relation, one.sign) {
                 (Relation::From, Sign::FirstRecord) => "continues",
@@ -332,11 +328,11 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                     Sign::Shared => "unknown which came first",
                 }
             );
-            self.page.paragraph(&Lead::spaces(2), &[Span::plain(text)])?;
+            self.page.paragraph(&Lead::spaces(2), &[unstyled(text)])?;
         }
         if kin.len() > MOST_RELATIVES {
             let text = format!("and {} more (--json lists all)", kin.len() - MOST_RELATIVES);
-            self.page.line(&[Span::new(DIM, format!("  {text}"))])?;
+            self.page.line(&[styled(DIM, format!("  {text}"))])?;
         }
         Ok(())
     }
@@ -358,7 +354,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 count(*records, "record"),
                 one_line(id)
             );
-            self.page.paragraph(&Lead::spaces(2), &[Span::new(DIM, text)])?;
+            self.page.paragraph(&Lead::spaces(2), &[styled(DIM, text)])?;
         }
         Ok(())
     }

@@ -114,6 +114,13 @@ fn notes(world: &mut World, found: &Report) -> Result<(), Failure> {
             count(bound.messages, "message")
         ));
     }
+    if found.only_in_catalog.messages > 0 {
+        notes.push(format!(
+            "{} ({}) of sessions whose files are gone, as the catalog has them",
+            count(found.only_in_catalog.messages, "message"),
+            dollars(&found.only_in_catalog),
+        ));
+    }
     for (model, sum) in &found.unpriced {
         notes.push(format!(
             "no price for `{}`: {}, {} output tokens are not in the cost (`--prices FILE` adds one)",

@@ -93,7 +93,7 @@ pub(super) fn statusline(
     };
     let limit = status.rate_limits.as_ref().and_then(|limits| limits.five_hour.as_ref());
     let catalog = args.open_if_there(world)?;
-    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
+    let homes: Vec<PathBuf> = world.found()?.list.iter().map(root_of).collect();
     let now = Timestamp::try_from(world.now).unwrap_or_default();
     if let Some(catalog) = &catalog {
         // Nobody waits for a status line.

@@ -59,7 +59,20 @@ enum Who {
     Tester,
     /// An ordinary user, if that is root.
     Nobody,
+    /// The same as the tester, where no namespace can be had, as in some containers.
+    Confined,
 }
+
+/// A user namespace in which no other one can be made, without any capability.
+const CONFINED: [&str; 6] = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "sh",
+    "-c",
+    "echo 0 > /proc/sys/user/max_user_namespaces && \
+        exec setpriv --bounding-set=-all --inh-caps=-all -- \"$0\" \"$@\"",
+];
 
 impl Who {
     /// What is before a program that this one is to run.
@@ -67,6 +80,7 @@ impl Who {
         match self {
             Who::Tester => &[],
             Who::Nobody => &["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"],
+            Who::Confined => &CONFINED,
         }
     }
 
@@ -81,7 +95,33 @@ impl Who {
     }
 }
 
+/// Sensitive files that were there before, and other names of them.
+fn already_there(lab: &Lab) {
+    for name in
+        [".bashrc_1", ".bashrc_2", "pkg/.bashrc_3", "d/e/e/p/x/.bashrc_4", "d/e/e/q/.bashrc_5"]
+    {
+        lab.env.put(&format!("demo/{name}"), "good\n");
+    }
+    fs::hard_link(lab.cwd().join(".bashrc_2"), lab.cwd().join("linked")).unwrap();
+    lab.env.put("demo/tools/hooks/pre-commit", "good\n");
+}
+
+/// Tells a secret to whoever sends a datagram.
+fn answers_datagrams(port: u16) {
+    let udp = std::net::UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    thread::spawn(move || {
+        while let Ok((_, from)) = udp.recv_from(&mut [0; 9]) {
+            let _ = udp.send_to(SECRET.as_bytes(), from);
+        }
+    });
+}
+
+/// The arguments of git for a first commit.
+const FIRST_COMMIT: [&str; 9] =
+    ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "a"];
+
 impl Field {
+    #[allow(clippy::too_many_lines, reason = "one file or server after the other")]
     fn new(attacks: &[Attack], who: Who) -> Field {
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
@@ -109,18 +149,12 @@ impl Field {
             assert!(command.status().unwrap().success());
         };
         git(&["init", "-q"]);
-        git(&[
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "commit",
-            "-q",
-            "--allow-empty",
-            "-m",
-            "a",
-        ]);
+        git(&FIRST_COMMIT);
         lab.env.put("demo/.claude/settings.json", "{}");
+        already_there(&lab);
+        git(&["config", "core.hooksPath", "tools/hooks"]);
+        git(&["init", "-q", "lib"]);
+        answers_datagrams(port);
         let say = |mut stream: Box<dyn Write + Send>| drop(stream.write_all(SECRET.as_bytes()));
         thread::spawn(move || tcp.incoming().flatten().for_each(|stream| say(Box::new(stream))));
         let listeners = [
@@ -203,6 +237,7 @@ impl Field {
         shell.args(["-c", r#"exec 9> "$HOME/outside/left-open"; exec "$@""#, "bash"]);
         shell.arg(command.get_program()).args(command.get_args()).env_clear();
         shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("GITHUB_TOKEN", SECRET).env("AWS_SECRET_ACCESS_KEY", SECRET);
         shell.current_dir(self.lab.cwd()).stdin(Stdio::null());
         let output = self.who.command(shell).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
@@ -293,7 +328,7 @@ fn tried(who: Who, modes: &[&str]) {
     // A later row of the same file finds it made already; what a tool that is not here would do is
     // not counted either.
     println!("{who:?}: {} attacks count; these do nothing here: {weak:#?}", open.len());
-    assert!(open.len() >= 150, "{} do nothing without a sandbox: {weak:#?}", weak.len());
+    assert!(open.len() >= 200, "{} do nothing without a sandbox: {weak:#?}", weak.len());
     // They wait more than they compute.
     thread::scope(|scope| {
         let runs = modes.iter().copied().map(|mode| {
@@ -334,6 +369,35 @@ fn no_attack_of_an_ordinary_user_succeeds() {
     if rustix::process::geteuid().is_root() && has_sandbox() && has_nobody() {
         tried(Who::Nobody, &["bypassPermissions", "default", "plan"]);
     }
+}
+
+/// Without namespaces, only what the start names is open.
+#[test]
+fn where_no_namespace_can_be_had_only_what_the_start_says_is_open() {
+    if !has_sandbox() {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    command.arg("--version").current_dir("/").stdout(Stdio::null());
+    if !Who::Confined.command(command).status().is_ok_and(|status| status.success()) {
+        let why = "`unshare` or `setpriv` cannot start it";
+        let _ = writeln!(std::io::stderr(), "not run without namespaces: {why}");
+        return;
+    }
+    let attacks = attacks();
+    let mut out = String::new();
+    for mode in ["bypassPermissions", "default", "plan"] {
+        let flags = ["--permission-mode", mode, "--allowedTools", "Bash"];
+        let (done, printed) = Field::new(&attacks, Who::Confined).run(&attacks, &flags);
+        let gaps = printed.lines().find_map(|line| line.split_once("is not complete here: "));
+        writeln!(out, "{mode}: {}", gaps.map_or("", |(_, gaps)| gaps)).unwrap();
+        for attack in attacks.iter().filter(|one| done.contains(&one.number)) {
+            if !(mode == "bypassPermissions" && attack.sign == "net") {
+                writeln!(out, "  {} | {}", attack.sign, attack.command).unwrap();
+            }
+        }
+    }
+    insta::assert_snapshot!("open_without_namespaces", out);
 }
 
 /// Who stops each attack that nobody has allowed: a question, or only the kernel.
@@ -419,66 +483,33 @@ fn a_hostile_repository_gets_nothing_to_run() {
     }
 }
 
-/// Services of this machine and of its cloud, by all the names that they have.
+/// A worktree: commands write to the repository around it, which is outside the session's folder.
 #[test]
-fn nothing_is_fetched_from_this_machine_or_its_cloud() {
-    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = tcp.local_addr().unwrap().port();
-    let heard = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let counted = heard.clone();
-    thread::spawn(move || {
-        for mut stream in tcp.incoming().flatten() {
-            counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            let page =
-                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{SECRET}", SECRET.len());
-            let _ = stream.write_all(page.as_bytes());
-        }
-    });
-    // It is there.
-    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-    let hosts = [
-        "127.0.0.1",
-        "localhost",
-        "LOCALHOST.",
-        "127.1",
-        "2130706433",
-        "0x7f000001",
-        "0177.0.0.1",
-        "0.0.0.0",
-        "[::1]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-        "169.254.169.254",
-        "[::ffff:169.254.169.254]",
-        "100.100.100.200",
-        "168.63.129.16",
-        "10.0.0.1",
-        "192.168.0.1",
-        "user@127.0.0.1",
-    ];
-    let calls: Vec<Value> = hosts
-        .iter()
-        .enumerate()
-        .map(|(number, host)| {
-            let url = format!("http://{host}:{port}/");
-            call(&format!("w{number}"), "WebFetch", &json!({"url": url, "prompt": "What?"}))
-        })
-        .collect();
-    let mut lab = Lab::says(&[&calls, &[text("done")]]);
-    let output = lab.run(&["Go.", "--dangerously-skip-permissions", "--output-format", "json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let requests = lab.server.requests();
-    let last = requests[requests.len() - 1]["messages"].as_array().unwrap().last().unwrap().clone();
-    let results = last["content"].as_array().unwrap();
-    assert_eq!(results.len(), hosts.len());
-    for (host, result) in hosts.iter().zip(results) {
-        assert_eq!(result["is_error"], true, "{host}: {result}");
-        assert!(!result.to_string().contains(SECRET), "{host}");
+fn the_repository_of_a_worktree_obeys_nothing_new() {
+    if !has_sandbox() {
+        return;
     }
-    // Only the test itself was heard.
-    assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 1);
+    let evil = "cd $(git rev-parse --git-common-dir); mkdir -p hooks info; \
+        for f in hooks/pre-commit info/attributes commondir config.worktree; do echo evil > $f; done";
+    for (flags, is_free) in [(&["--sandbox", "off"][..], true), (&[][..], false)] {
+        let run = call("c1", "Bash", &json!({"command": evil}));
+        let mut lab = Lab::says(&[&[run], &[text("done")]]);
+        let git = |folder: &str, args: &[&str]| {
+            let mut command = Command::new("git");
+            command.args(args).current_dir(lab.env.path(folder)).env("HOME", "/nonexistent");
+            assert!(command.stdout(Stdio::null()).status().unwrap().success());
+        };
+        lab.env.put("main/a", "");
+        git("main", &["init", "-q", "--template="]);
+        git("main", &FIRST_COMMIT);
+        fs::remove_dir_all(lab.cwd()).unwrap();
+        git("main", &["worktree", "add", "-q", "../demo"]);
+        let args = [&["Go.", "--dangerously-skip-permissions"], flags].concat();
+        let output = lab.run(&args);
+        let names = ["hooks/pre-commit", "info/attributes", "commondir", "config.worktree"];
+        let made = names.map(|name| lab.env.path("main/.git").join(name).exists());
+        assert_eq!(made, [is_free; 4], "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 /// Notebooks and other files outside, by paths that seem to be inside.
@@ -489,9 +520,16 @@ fn tools_leave_files_outside_alone() {
         call("n", "NotebookEdit", &input)
     };
     let notebook = json!({"cells": [{"cell_type": "code", "source": "old", "metadata": {}, "outputs": [], "execution_count": null}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).to_string();
-    for mode in ["default", "acceptEdits", "dontAsk", "auto", "plan"] {
+    // First without rules and sandbox: then each of them is changed.
+    let free = &["--permission-mode", "bypassPermissions", "--sandbox", "off"][..];
+    let held = ["default", "acceptEdits", "dontAsk", "auto", "plan", "bypassPermissions"];
+    let held = held.map(|mode| ["--permission-mode", mode, "--allowedTools", "Edit(./**)"]);
+    for flags in std::iter::once(free).chain(held.iter().map(|flags| &flags[..])) {
+        let mode = flags[1];
         let mut lab = Lab::says(&[]);
         lab.env.put("outside/a.ipynb", notebook.clone());
+        lab.env.put(".ssh/id_rsa", SECRET);
+        lab.env.put("demo/.git/hooks/pre-commit", "good");
         let cwd = lab.cwd();
         std::os::unix::fs::symlink("../outside", cwd.join("d")).unwrap();
         std::os::unix::fs::symlink("../outside/a.ipynb", cwd.join("link.ipynb")).unwrap();
@@ -514,13 +552,33 @@ fn tools_leave_files_outside_alone() {
             }
             calls.push(cell(&path));
         }
+        // Profiles, hooks and settings; and what the sandbox hides.
+        let (profile, keys) = (lab.env.path(".bashrc"), lab.env.path(".ssh/id_rsa"));
+        for path in [
+            profile.display().to_string(),
+            lab.path(".git/hooks/post-commit"),
+            lab.path(".claude/settings.json"),
+        ] {
+            calls.push(call("t", "Write", &json!({"file_path": path, "content": "evil"})));
+        }
+        calls.push(call("t", "Read", &json!({"file_path": keys})));
+        let grep = json!({"pattern": "QUIPU-SECRET", "path": lab.env.path(".ssh"), "output_mode": "content"});
+        calls.push(call("t", "Grep", &grep));
         for (number, one) in calls.iter_mut().enumerate() {
             one["id"] = format!("t{number}").into();
         }
         lab.server = testkit::api::Server::start(vec![calls, vec![text("done")]]).unwrap();
         // Changes of what is inside are allowed.
-        lab.run(&["Go.", "--permission-mode", mode, "--allowedTools", "Edit(./**)"]);
+        lab.run(&[&["Go."], flags].concat());
         let now = fs::read_to_string(lab.env.path("outside/a.ipynb")).unwrap();
-        assert_eq!(now, notebook, "{mode}");
+        let names = [".bashrc", "demo/.git/hooks/post-commit", "demo/.claude/settings.json"];
+        let new_files = names.map(|name| lab.env.path(name).exists());
+        let requests = lab.server.requests();
+        let seen = requests[1]["messages"].to_string().matches(SECRET).count();
+        if flags == free {
+            assert!(now != notebook && new_files == [true; 3] && seen >= 2, "{new_files:?} {seen}");
+        } else {
+            assert_eq!((now, new_files, seen), (notebook.clone(), [false; 3], 0), "{mode}");
+        }
     }
 }

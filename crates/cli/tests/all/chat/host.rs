@@ -17,14 +17,14 @@ const FORMAT: [&str; 8] = [
 ];
 
 /// A session, and who hosts it.
-struct Host {
+pub(super) struct Host {
     child: Child,
     input: Option<ChildStdin>,
     events: BufReader<ChildStdout>,
 }
 
 impl Host {
-    fn start(lab: &mut Lab, args: &[&str]) -> Host {
+    pub(super) fn start(lab: &mut Lab, args: &[&str]) -> Host {
         let all: Vec<&str> = FORMAT.iter().chain(args).copied().collect();
         let mut command = lab.command(&all);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -32,23 +32,32 @@ impl Host {
         Host { input: child.stdin.take(), child, events }
     }
 
-    fn line(&mut self, line: &Value) {
+    /// A session that is continued.
+    pub(super) fn resume(lab: &mut Lab, args: &[&str]) -> Host {
+        let all: Vec<&str> = FORMAT[2..].iter().chain(args).copied().collect();
+        let mut command = lab.command(&all);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let events = BufReader::new(child.stdout.take().unwrap());
+        Host { input: child.stdin.take(), child, events }
+    }
+
+    pub(super) fn line(&mut self, line: &Value) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    fn say(&mut self, text: &str, uuid: &str) {
+    pub(super) fn say(&mut self, text: &str, uuid: &str) {
         let message = json!({"role": "user", "content": text});
         self.line(&json!({"type": "user", "message": message, "uuid": uuid}));
     }
 
-    fn ask(&mut self, request: &Value) -> Value {
+    pub(super) fn ask(&mut self, request: &Value) -> Value {
         let id = format!("req_{}", request["subtype"].as_str().unwrap());
         self.line(&json!({"type": "control_request", "request_id": id, "request": request}));
         self.until(|event| event["response"]["request_id"] == *id).pop().unwrap()
     }
 
     /// The events up to one.
-    fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
+    pub(super) fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut events = Vec::new();
         loop {
             let mut line = String::new();
@@ -60,11 +69,17 @@ impl Host {
         }
     }
 
-    fn result(&mut self) -> Value {
+    pub(super) fn result(&mut self) -> Value {
         self.until(|event| event["type"] == "result").pop().unwrap()
     }
 
-    fn end(mut self) -> Option<i32> {
+    /// Ends it as a crash would.
+    pub(super) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(super) fn end(mut self) -> Option<i32> {
         self.input = None;
         self.child.wait().unwrap().code()
     }
@@ -368,6 +383,79 @@ fn a_host_is_asked_and_decides() {
     host.end();
 }
 
+/// What the next request says of calls that were denied, changed, or asked about.
+#[test]
+fn the_model_is_sent_what_was_decided() {
+    let bash = |id: &str, command: &str| call(id, "Bash", &json!({"command": command}));
+    let calls = [
+        bash("c1", "echo asked > one && cat one"),
+        bash("c2", "echo original"),
+        bash("c3", "touch denied"),
+        bash("c4", "touch turned"),
+        bash("c5", "rm README.md"),
+        bash("c6", "ls README.md"),
+    ];
+    let mut lab = Lab::says(&[&calls, &[text("Done.")]]);
+    let flags = ["--permission-prompt-tool", "stdio", "--disallowedTools", "Bash(rm:*)"];
+    let flags = [&flags[..], &["--settings", r#"{"permissions": {"ask": ["Bash(echo:*)"]}}"#]];
+    let mut host = Host::start(&mut lab, &flags.concat());
+    host.say("Go.", "aaaaaaaa-0000-4000-8000-00000000000a");
+    let answers = [
+        ("c1", json!({"behavior": "allow"})),
+        ("c2", json!({"behavior": "allow", "updatedInput": {"command": "echo changed"}})),
+        ("c3", json!({"behavior": "deny", "message": "Not now."})),
+        // What is changed is judged again.
+        ("c4", json!({"behavior": "allow", "updatedInput": {"command": "rm -f README.md"}})),
+    ];
+    for _ in 0..answers.len() {
+        let question = host.until(|event| event["type"] == "control_request").pop().unwrap();
+        let (id, call) = (&question["request_id"], &question["request"]["tool_use_id"]);
+        let response = &answers.iter().find(|(known, _)| call == known).unwrap().1;
+        let response = json!({"subtype": "success", "request_id": id, "response": response});
+        host.line(&json!({"type": "control_response", "response": response}));
+    }
+    host.result();
+    assert_eq!(host.end(), Some(0));
+    assert_snapshot!("decided", shape(&lab, &lab.server.requests()[1]));
+    assert_eq!(lab.check(SESSION), "full []");
+    // Nobody can be asked.
+    let mut lab = Lab::says(&[&calls, &[text("Done.")]]);
+    lab.new_session(&["Go.", "--disallowedTools", "Bash(rm:*)"]);
+    assert_snapshot!("refused", shape(&lab, &lab.server.requests()[1]));
+    assert_eq!(lab.check(SESSION), "full []");
+}
+
+/// What commands change in a folder that a host has added can be undone, too.
+#[test]
+fn a_folder_that_a_host_adds_is_in_the_images() {
+    let mut lab = Lab::says(&[]);
+    let beside = lab.env.put("beside/a.txt", "old\n");
+    let folder = std::fs::canonicalize(beside.parent().unwrap()).unwrap();
+    let bash = |id: &str, command: &str| call(id, "Bash", &json!({"command": command}));
+    let change = format!("echo new > {0}/a.txt; touch {0}/b.txt", folder.display());
+    let calls = vec![bash("c1", "touch one"), bash("c2", &change)];
+    lab.server = Server::start(vec![calls, vec![text("Done.")]]).unwrap();
+    let mut host = Host::start(&mut lab, &["--permission-prompt-tool", "stdio"]);
+    let uuid = "aaaaaaaa-0000-4000-8000-00000000000a";
+    host.say("Go.", uuid);
+    for _ in 0..2 {
+        let question = host.until(|event| event["type"] == "control_request").pop().unwrap();
+        let updates =
+            json!([{"type": "addDirectories", "directories": [folder], "destination": "session"}]);
+        let response = json!({"behavior": "allow", "updatedPermissions": updates});
+        let id = &question["request_id"];
+        let response = json!({"subtype": "success", "request_id": id, "response": response});
+        host.line(&json!({"type": "control_response", "response": response}));
+    }
+    host.result();
+    assert_eq!(fs::read_to_string(&beside).unwrap(), "new\n");
+    let answer = host.ask(&json!({"subtype": "rewind_files", "user_message_id": uuid}));
+    assert_eq!(answer["response"]["response"]["canRewind"], true, "{answer}");
+    assert_eq!(host.end(), Some(0));
+    assert_eq!(fs::read_to_string(&beside).unwrap(), "old\n");
+    assert!(!folder.join("b.txt").exists() && !lab.cwd().join("one").exists());
+}
+
 #[test]
 fn a_plan_is_approved_and_then_files_change() {
     let write =
@@ -447,5 +535,9 @@ fn a_decision_is_explained_without_a_key() {
     let found = explain(&["--settings-check", "--settings", settings, "--json"]);
     let row =
         json!({"key": "permissions.deny", "value": "Bash(git push:*)", "source": "--settings"});
+    assert_eq!(found["settings"], json!([row]));
+    let hook = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x y"}]}]}}"#;
+    let found = explain(&["--settings-check", "--settings", hook, "--json"]);
+    let row = json!({"key": "hooks.PreToolUse(Bash)", "value": "x y", "source": "--settings"});
     assert_eq!(found["settings"], json!([row]));
 }

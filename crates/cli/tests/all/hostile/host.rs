@@ -34,26 +34,24 @@ fn say(words: &str) -> Value {
 
 #[test]
 fn e04_options_of_a_host_that_cannot_be_honoured_are_refused() {
-    for (key, value) in
-        [("sdkMcpServers", json!(["calc"])), ("jsonSchema", json!({"type": "object"}))]
-    {
-        let mut lab = Lab::says(&[&[text("Hi.")]]);
-        let initialize = request(&json!({"subtype": "initialize", key: value}));
-        let (events, output) = hosted(&mut lab, &[], &[initialize, say("Hi")]);
-        assert_eq!(code(&output), Some(2), "{key}: {}", lab.env.show(&output));
-        assert_eq!(events[0]["response"]["subtype"], "error");
-        assert!(events[0]["response"]["error"].as_str().unwrap().ends_with(key), "{events:?}");
-        assert!(stderr(&output).contains(key) && events.len() == 1);
-        assert!(lab.server.requests().is_empty(), "a host that goes on has no hooks");
-    }
+    let mut lab = Lab::says(&[&[text("Hi.")]]);
+    let initialize = request(&json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}));
+    let (events, output) = hosted(&mut lab, &[], &[initialize, say("Hi")]);
+    assert_eq!(code(&output), Some(2), "{}", lab.env.show(&output));
+    assert_eq!(events[0]["response"]["subtype"], "error");
+    assert!(events[0]["response"]["error"].as_str().unwrap().ends_with("sdkMcpServers"));
+    assert!(stderr(&output).contains("sdkMcpServers") && events.len() == 1);
+    assert!(lab.server.requests().is_empty(), "a host that goes on has no tools");
     // What the SDK sends beside it.
     let mut lab = Lab::says(&[&[text("Hi.")]]);
     let settings = r#"{"sandbox": {"enabled": true}}"#;
     let (_, output) = hosted(&mut lab, &["--settings", settings], &[say("Hi")]);
     assert_eq!(code(&output), Some(0), "{}", lab.env.show(&output));
-    let mut command = lab.command(&["Hi"]);
+    // Images are taken in any case.
+    let mut images = Lab::says(&[&[text("Hi.")]]);
+    let mut command = images.command(&["Hi"]);
     let output = command.env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true").output().unwrap();
-    assert!(code(&output) == Some(2) && stderr(&output).contains("CHECKPOINTING"));
+    assert_eq!(code(&output), Some(0), "{}", images.env.show(&output));
     // And what it sends when nothing is asked for; its version is one.
     let initialize = request(&json!({"subtype": "initialize", "hooks": null}));
     let (events, output) = hosted(&mut lab, &[], &[initialize, say("Hi")]);

@@ -376,6 +376,32 @@ fn files_go_beside_the_file_of_the_user_only_on_request() {
     assert_eq!(result, "[redacted:github-token:1]");
 }
 
+/// What is passed on in other forms hides the same secrets, with the same placeholders.
+#[test]
+fn nothing_is_left_in_what_is_exported() {
+    let secrets: Vec<_> = secrets(&mut Rng::new(22)).into_iter().step_by(9).collect();
+    let env = Env::bare();
+    plant(&env, &secrets);
+    // The lines of a diff are texts of their own: a secret that is split over them stays (only
+    // lines of private keys are known as such).
+    let path = env.path(&format!(".claude/projects/-home-dev-demo/{SESSION}.jsonl"));
+    let session = fs::read_to_string(&path).unwrap();
+    env.put(path.to_str().unwrap(), session.replace("\"content\":\"+", "\"kept\":\"+"));
+    for args in [
+        &["export", "json", SESSION][..],
+        &["export", "md", SESSION, "--full", "--thinking"],
+        &["export", "html", SESSION],
+    ] {
+        let output = env.output(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {errors}");
+        let made = env.put(&format!("made.{}", args[1]), &output.stdout);
+        assert_eq!(left(&[made], &secrets), Vec::<String>::new(), "{args:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains(":1]"), "{args:?}");
+    }
+}
+
 /// Who unpacks a pack gets what `redact` writes, byte for byte.
 #[test]
 fn a_pack_has_what_redact_writes() {

@@ -1,7 +1,7 @@
 //! What waits on disk is damaged: nothing of it is sent, and everything arrives.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use testkit::Rng;
 use testkit::otlp::{Keep, Limits, Receiver};
@@ -27,18 +27,6 @@ fn batches(env: &Env) -> Vec<PathBuf> {
         .collect();
     found.sort();
     found
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().flatten() {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), &to).unwrap();
-        }
-    }
 }
 
 /// A receiver that lets nobody in: what it is sent waits on disk, at once.
@@ -83,11 +71,11 @@ fn nothing_damaged_is_sent_and_everything_arrives() {
     until_done(&env);
     receiver.stop();
     let (state, kept) = (env.path(".local/state/quipu/ship"), env.path("kept"));
-    copy(&state, &kept);
+    testkit::copy_folder(&state, &kept).unwrap();
     let (mut rng, mut count) = (Rng::new(16), 0);
     for way in 0..8 {
         fs::remove_dir_all(&state).unwrap();
-        copy(&kept, &state);
+        testkit::copy_folder(&kept, &state).unwrap();
         let waiting = batches(&env);
         assert!(waiting.len() >= BATCHES, "only {} wait", waiting.len());
         let whole: Vec<Vec<u8>> = waiting.iter().map(|path| fs::read(path).unwrap()).collect();

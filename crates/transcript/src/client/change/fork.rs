@@ -11,6 +11,7 @@ use crate::conversation::table::{Id, RowId};
 use crate::conversation::turn::Turn;
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
+use crate::format::json::quote;
 use crate::format::limit::FARTHEST_UP;
 
 /// Where a fork ends.
@@ -141,10 +142,32 @@ pub(super) fn cut(
     change.keep_pairs(conversation);
     change.relink(subject)?;
     change.end_with(conversation, &kept);
+    // Where nothing was answered after a compaction, clients would go on before it.
+    let table = &conversation.table;
+    let boundary = path.iter().rposition(|row| table.boundary(*row).is_some());
+    let after = boundary.map_or(&[][..], |at| &path[at..]);
+    let is_answered = after.iter().any(|row| table.row(*row).kind == Kind::Assistant);
+    let is_said = |row: &&RowId| table.row(**row).kind == Kind::User;
+    if let Some(last) = after.iter().rfind(is_said).filter(|_| !is_answered) {
+        change.name_end(conversation, *last);
+    }
     Ok(change)
 }
 
 impl Change {
+    /// Adds a record that names the end of the conversation.
+    pub(super) fn name_end(&mut self, conversation: &Conversation, row: RowId) {
+        let table = &conversation.table;
+        let Some(uuid) = table.text(table.row(row).uuid) else { return };
+        let session = table.row(row).session.map(|id| quote(table.ids.text(id)));
+        let line = format!(
+            r#"{{"type":"last-prompt","leafUuid":{},"sessionId":{}}}"#,
+            quote(uuid),
+            session.as_deref().unwrap_or("null")
+        );
+        self.end.push(line.into_bytes());
+    }
+
     /// Gives the last record of the kept ones the newest time. The ends of other branches are gone,
     /// so none of them has it; but two records may share it.
     pub(super) fn end_with(&mut self, conversation: &Conversation, kept: &[RowId]) {

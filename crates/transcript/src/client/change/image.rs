@@ -44,6 +44,12 @@ pub(super) fn smaller(block: &Block<'_>, longest: u32) -> Shrunk {
     }
 }
 
+/// The media type and the base64 of an image with no side longer than `longest`, and no larger than
+/// the API accepts; None if it cannot be read, or is too large to be read here.
+pub fn smaller_image(bytes: &[u8], longest: u32) -> Option<(&'static str, String)> {
+    codec::smaller(bytes, longest)
+}
+
 #[cfg(not(feature = "shrink-images"))]
 mod codec {
     pub(super) fn smaller(_: &[u8], _: u32) -> Option<(&'static str, String)> {

@@ -386,16 +386,8 @@ impl<'a> Grafting<'a> {
         let last = kept.iter().rev().find(|row| table.row(**row).kind != Kind::Progress);
         if let Some(last) = last {
             // Nothing after a compaction descends from the end that the session may have named.
-            if self.split.is_some()
-                && let Some(uuid) = table.text(table.row(*last).uuid)
-            {
-                let session = table.row(*last).session.map(|id| quote(table.ids.text(id)));
-                let line = format!(
-                    r#"{{"type":"last-prompt","leafUuid":{},"sessionId":{}}}"#,
-                    quote(uuid),
-                    session.as_deref().unwrap_or("null")
-                );
-                self.change.end.push(line.into_bytes());
+            if self.split.is_some() {
+                self.change.name_end(self.conversation, *last);
             }
             let time = table.row(*last).time;
             let needed = self.change.needed_time(self.conversation, Some(*last), time).max(time);

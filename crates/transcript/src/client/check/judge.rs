@@ -14,10 +14,7 @@ use crate::conversation::graph::Link;
 use crate::conversation::table::{Placed, RowId};
 use crate::format::content::BlockKind;
 use crate::format::entry::{Entry, Kind};
-use crate::format::input::Input;
-
-/// How the summary of a compaction begins, even if nothing marks it as one.
-const SUMMARY: &str = "This session is being continued from a previous conversation";
+use crate::format::input::{Input, SUMMARY_LEAD};
 
 /// Judges a session by the rules of one version. `shared` is the verdict that holds for every
 /// version.
@@ -481,7 +478,7 @@ fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> cra
         None => false,
         Some(row) => case.conversation.look(row, |entry| {
             let text = entry.message().and_then(crate::format::content::Message::first_text);
-            text.is_some_and(|text| text.trim_start().starts_with(SUMMARY))
+            text.is_some_and(|text| text.trim_start().starts_with(SUMMARY_LEAD))
         })?,
     };
     // If no answer precedes it, nothing is missing.

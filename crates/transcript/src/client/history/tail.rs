@@ -137,7 +137,7 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> crate::Result<Option<Conversati
         return Ok(None);
     }
     let mut notes = Vec::new();
-    let chain = Tree::new(table, rules, &mut notes).chain(&mut notes);
+    let chain = Tree::new(table, rules, &mut notes).chain(None, &mut notes);
     let is_cut = notes.iter().any(|note| {
         matches!(note, super::Note::Compacted { boundary } if table.row(*boundary).offset == cut.boundary)
     });

@@ -4,6 +4,7 @@
 
 mod siblings;
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::num::NonZeroU32;
 
@@ -58,13 +59,7 @@ pub(super) struct Chain {
 impl<'a> Tree<'a> {
     pub(super) fn new(table: &'a Table, rules: Rules, remarks: &mut Vec<Note>) -> Self {
         let (nodes, by_id) = nodes(table, rules);
-        let mut parents = parents(table, rules, &nodes, &by_id, remarks);
-        if rules.cuts_loops {
-            // Cuts each cycle before its first record, so that it has an end.
-            for cut in cycles(parents.len(), |node| parents[node]) {
-                parents[cut] = None;
-            }
-        }
+        let parents = parents(table, rules, &nodes, &by_id, remarks);
         Tree { table, rules, nodes, parents, by_id }
     }
 
@@ -73,14 +68,20 @@ impl<'a> Tree<'a> {
     }
 
     /// The records from the root, or from the last compaction, to the leaf, and those that the
-    /// client adds.
-    pub(super) fn chain(&self, notes: &mut Vec<Note>) -> Result<Chain, Refusal> {
+    /// client adds. `at` is the leaf, if it is not the one that the client finds.
+    pub(super) fn chain(&self, at: Option<RowId>, notes: &mut Vec<Note>) -> Result<Chain, Refusal> {
         if let Some(line) = self.table.null_line
             && self.rules.null_line == NullLine::Refused
         {
             return Err(Refusal::Null(line));
         }
-        let leaf = self.leaf()?;
+        let leaf = match at {
+            Some(row) => {
+                let node = self.nodes.iter().position(|node| *node == row);
+                node.ok_or(Refusal::NoEnd)?
+            }
+            None => self.leaf()?,
+        };
         let mut chain = self.walk(leaf)?;
         let untimed = |node: usize| self.row(node).time.is_none();
         let refused = match self.rules.timeless {
@@ -274,7 +275,7 @@ pub(crate) fn leaf(table: &Table, rules: Rules) -> Option<RowId> {
 /// The records that a client continues with, or why there are none.
 pub(super) fn chain(table: &Table, rules: Rules) -> Result<Chain, Refusal> {
     let mut notes = Vec::new();
-    Tree::new(table, rules, &mut notes).chain(&mut notes)
+    Tree::new(table, rules, &mut notes).chain(None, &mut notes)
 }
 
 /// Whether the record is a message.
@@ -343,24 +344,33 @@ fn parents(
         .enumerate()
         .filter(|(node, id)| parents[*node].is_none() && table.row(**id).parent.is_some());
     let gaps: Vec<usize> = gaps.map(|(node, _)| node).collect();
-    let times = if gaps.is_empty() || rules.bridge == Bridge::No {
-        Vec::new()
-    } else {
-        times(table, rules, nodes)
+    let times = OnceCell::new();
+    let nearest = |node: usize, is_fit: &dyn Fn(usize) -> bool| {
+        let times = times.get_or_init(|| times_of(table, rules, nodes));
+        let is_fit = |other| other != node && is_fit(other);
+        (rules.bridge != Bridge::No).then(|| bridge(table.row(nodes[node]).time, times, is_fit))?
     };
+    // Versions that cut cycles cut those that a bridge closes, too; the ones before avoid them.
+    let avoids = rules.bridge == Bridge::Main && !rules.cuts_loops;
     for node in gaps {
-        let bridged = bridge(table.row(nodes[node]).time, &times, |other| {
-            other != node && (rules.bridge != Bridge::Main || !hangs_on(&parents, other, node))
-        });
+        let bridged = nearest(node, &|other| !avoids || !hangs_on(&parents, other, node));
         parents[node] = bridged;
         remarks.push(Note::Missing { row: nodes[node], bridged: bridged.map(|to| nodes[to]) });
+    }
+    if rules.cuts_loops {
+        // Cuts each cycle, also one that a bridge has closed, before its first record, so that it
+        // has an end. What was cut is a gap.
+        for cut in cycles(parents.len(), |node| parents[node]) {
+            parents[cut] = None;
+            parents[cut] = nearest(cut, &|other| !hangs_on(&parents, other, cut));
+        }
     }
     parents
 }
 
 /// The records that a gap may be bridged to, by time; of several with the same time, the last in
 /// the file comes first.
-fn times(table: &Table, rules: Rules, nodes: &[RowId]) -> Vec<(Time, usize)> {
+fn times_of(table: &Table, rules: Rules, nodes: &[RowId]) -> Vec<(Time, usize)> {
     let known = nodes.iter().enumerate().filter_map(|(node, id)| {
         let row = table.row(*id);
         let is_sidechain = rules.bridge == Bridge::Main && row.says_sidechain;

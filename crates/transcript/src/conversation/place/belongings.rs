@@ -32,6 +32,14 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// The sub-agent of a file.
+    pub fn at(path: PathBuf) -> Agent {
+        let id = path.file_stem().unwrap_or_default().to_string_lossy();
+        let id = id.strip_prefix("agent-").unwrap_or(&id).to_owned();
+        let meta = path.with_extension("meta.json");
+        Agent { id: id.into(), meta: meta.is_file().then_some(meta), path }
+    }
+
     /// The bytes of its `.meta.json`, if they are JSON: `agentType`, `description`, `toolUseId` and
     /// more.
     pub fn meta(&self) -> Option<Vec<u8>> {
@@ -97,7 +105,7 @@ pub fn agents_among(session: &Session, beside: &Beside) -> Vec<Agent> {
     found.extend(beside.of.get(session.id.as_str()).into_iter().flatten().cloned());
     found.retain(|path| *path != session.path);
     found.sort();
-    found.into_iter().map(agent).collect()
+    found.into_iter().map(Agent::at).collect()
 }
 
 /// The sub-agents' files of a project that are not in the folder of a session, by the id of the
@@ -133,13 +141,6 @@ impl Beside {
     pub fn sessions(self) -> HashSet<String> {
         self.of.into_keys().collect()
     }
-}
-
-fn agent(path: PathBuf) -> Agent {
-    let id = path.file_stem().unwrap_or_default().to_string_lossy();
-    let id = id.strip_prefix("agent-").unwrap_or(&id).to_owned();
-    let meta = path.with_extension("meta.json");
-    Agent { id: id.into(), meta: meta.is_file().then_some(meta), path }
 }
 
 /// The sub-agents' files that are not in the folder of a session.

@@ -59,6 +59,18 @@ impl GrowingTable {
         self.reading.clone().finish()
     }
 
+    /// The table of what was read so far, and of the rest of the file, which may end within a line:
+    /// that of a fresh read.
+    pub fn table_to_end(&self, file: &File) -> crate::Result<Table> {
+        let rest = Lines::from(From::new(file, self.end), self.end, 0);
+        let rest = Reading::read(rest, &mut ())?;
+        let mut reading = self.reading.clone();
+        if rest.table.lines > 0 {
+            reading.append(rest);
+        }
+        Ok(reading.finish())
+    }
+
     /// How many bytes were read so far.
     pub fn end(&self) -> u64 {
         self.end

@@ -19,6 +19,9 @@ fn grown(bytes: &[u8], lengths: &[usize], name: &str) {
         let fresh = Table::read(Lines::new(&bytes[..whole])).unwrap();
         assert_eq!(shown(&growing.table()), shown(&fresh), "{name}, {length} bytes");
         assert_eq!(rows + more, fresh.rows.len(), "{name}, {length} bytes");
+        let fresh = Table::read(Lines::new(&bytes[..length])).unwrap();
+        let to_end = growing.table_to_end(&file).unwrap();
+        assert_eq!(shown(&to_end), shown(&fresh), "{name}, to its end, {length} bytes");
     }
 }
 

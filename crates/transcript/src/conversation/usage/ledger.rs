@@ -37,6 +37,8 @@ pub struct CountedFile {
     pub cwd: Option<String>,
     /// When it was last modified.
     pub modified: SystemTime,
+    /// It is not there any more: only a catalog still knows what was in it.
+    pub is_gone: bool,
 }
 
 /// A message, and the file that recorded it first.
@@ -148,6 +150,12 @@ impl Ledger {
     /// The file that a message belongs to.
     pub fn source(&self, entry: &LedgerEntry) -> &CountedFile {
         &self.sources[entry.source]
+    }
+
+    /// Whether all files that contained a message are gone.
+    pub fn is_gone(&self, entry: &LedgerEntry) -> bool {
+        let mut files = entry.copies.iter().chain([&entry.source]);
+        files.all(|file| self.sources[*file].is_gone)
     }
 }
 
@@ -287,7 +295,8 @@ impl CountedFile {
         let (session, is_agent) = session_of_file(project, path, named);
         let (project, path) = (project.to_owned(), path.to_owned());
         let cwd = messages.cwd.clone();
-        CountedFile { path, project, session: session.into(), is_agent, cwd, modified }
+        let session = session.into();
+        CountedFile { path, project, session, is_agent, cwd, modified, is_gone: false }
     }
 }
 

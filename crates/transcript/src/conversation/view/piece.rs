@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::is_false;
+use super::number::size;
 use crate::format::json::Json;
 
 /// A block of a message or of a result.
@@ -135,20 +136,6 @@ impl Raw {
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
     }
-}
-
-/// A number of bytes for people, such as 12 KB.
-#[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "KB", "MB", "GB"] {
-        if value < 999.5 {
-            let digits = usize::from(value < 9.95 && unit != "B");
-            return format!("{value:.digits$} {unit}");
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1} TB")
 }
 
 /// The character, or a visible replacement for one that a terminal would obey, that people do not

@@ -242,7 +242,7 @@ pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>
     let start = start();
     let named = words::named(text[start..end].trim_ascii())?;
     // A redacted secret still contains the name of its kind.
-    if text[..start].ends_with(b"[redacted ") {
+    if text[..start].ends_with(b"[redacted:") {
         return None;
     }
     // `--- PASS: TestName`, `token: csrfToken`.

@@ -59,8 +59,53 @@ impl fmt::Debug for Cover {
     }
 }
 
-/// A range to hide, and the number of the secret in it; `None` if that was not known before.
-type Hidden<'a> = (Range<usize>, Option<usize>, &'a str);
+/// A range to hide, the number of the secret in it (`None` if that was not known before), and its
+/// kind.
+pub(super) type Hidden<'a> = (Range<usize>, Option<usize>, &'a str);
+
+/// A text without what is found in it; `None` if nothing is. It is searched again as long as hiding
+/// one secret exposes another. `named` makes the placeholders.
+pub(super) fn hide<'k>(
+    text: &str,
+    find: impl Fn(&str) -> Vec<Hidden<'k>>,
+    mut named: impl FnMut(Option<usize>, &str) -> String,
+) -> Option<String> {
+    let mut shown: Option<String> = None;
+    for _ in 0..ROUNDS {
+        let now = shown.as_deref().unwrap_or(text);
+        let found = find(now);
+        if found.is_empty() {
+            break;
+        }
+        let mut next = String::with_capacity(now.len());
+        let mut end = 0;
+        for (range, number, kind) in found {
+            let range = super::whole_characters(now, range);
+            let start = range.start.max(end);
+            next.push_str(&now[end..start]);
+            next.push_str(&named(number, kind));
+            end = range.end.max(end);
+        }
+        next.push_str(&now[end..]);
+        shown = Some(next);
+    }
+    shown
+}
+
+/// What a redactor finds in a text, in order, without overlap.
+pub(super) fn recognized<'r>(
+    redactor: &'r Redactor,
+    member: Option<&str>,
+    text: &str,
+) -> Vec<Hidden<'r>> {
+    let hits = redactor.find_deep(member, text).into_iter();
+    merged(hits.map(|hit| (hit.range, None, hit.kind)).collect())
+}
+
+/// The placeholder of a secret whose number is not known.
+pub(super) fn unnumbered(kind: &str) -> String {
+    format!("[redacted:{kind}]")
+}
 
 impl Cover {
     /// Hides these secrets wherever they are, and whatever else the redactor finds.
@@ -143,9 +188,7 @@ impl Cover {
             let of_key = if string.is_in_list() { key.line(&text) } else { None };
             let shown = match of_key {
                 Some((_, range)) => {
-                    // The last line of a key may be too short to be known.
-                    last = self.of_form(&text.as_bytes()[range.clone()]).or(last);
-                    let placeholder = self.placeholder(last, "private-key");
+                    let placeholder = self.of_key(&text[range.clone()], &mut last);
                     Some(format!("{}{placeholder}{}", &text[..range.start], &text[range.end..]))
                 }
                 None => self.text_in(string.member.map(unescape).as_deref(), &text),
@@ -179,31 +222,33 @@ impl Cover {
     }
 
     fn text_in(&self, member: Option<&str>, text: &str) -> Option<String> {
-        let mut shown: Option<String> = None;
-        for _ in 0..ROUNDS {
-            let now = shown.as_deref().unwrap_or(text);
-            let hidden = self.hidden(member, now);
-            if hidden.is_empty() {
-                break;
-            }
-            let mut next = String::with_capacity(now.len());
-            let mut end = 0;
-            for (range, number, kind) in hidden {
-                let range = super::whole_characters(now, range);
-                let start = range.start.max(end);
-                next.push_str(&now[end..start]);
-                next.push_str(&self.placeholder(number, kind));
-                end = range.end.max(end);
-            }
-            next.push_str(&now[end..]);
-            shown = Some(next);
-        }
-        shown
+        self.hide(member, text, &mut |_| {})
+    }
+
+    /// A text without secrets; `None` if it has none. Calls `count` with the kind of each.
+    pub(super) fn hide(
+        &self,
+        member: Option<&str>,
+        text: &str,
+        count: &mut dyn FnMut(&str),
+    ) -> Option<String> {
+        let find = |text: &str| self.hidden(member, text);
+        hide(text, find, |number, kind| {
+            count(kind);
+            self.placeholder(number, kind)
+        })
+    }
+
+    /// The placeholder of a line of a key. `number` is that of the key, as far as it is known from
+    /// the lines before: the last line may be too short to be known.
+    pub(super) fn of_key(&self, line: &str, number: &mut Option<usize>) -> String {
+        *number = self.of_form(line.as_bytes()).or(*number);
+        self.placeholder(*number, "private-key")
     }
 
     fn placeholder(&self, number: Option<usize>, kind: &str) -> String {
         let known = number.and_then(|number| self.placeholders.get(number));
-        known.cloned().unwrap_or_else(|| format!("[redacted:{kind}]"))
+        known.cloned().unwrap_or_else(|| unnumbered(kind))
     }
 
     /// What to hide in a text, in order, without overlap.

@@ -4,25 +4,42 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::Redactor;
+use super::cover::{Cover, hide, recognized, unnumbered};
 use super::key_lines::{KeyLine, KeyLines};
-use super::{Redactor, Secret};
 use crate::format::json::{quote, unescape};
-
-/// How often a text is searched: hiding one secret may expose the boundary of another.
-const ROUNDS: usize = 4;
 
 /// Hides secrets and counts them, or lets everything through.
 #[derive(Debug, Default)]
 pub struct Mask<'a> {
-    redactor: Option<&'a Redactor>,
+    by: By<'a>,
     hidden: BTreeMap<String, u64>,
     key: KeyLines,
+    /// The number of the key whose lines are being read.
+    key_number: Option<usize>,
+}
+
+/// What finds secrets.
+#[derive(Debug, Default)]
+enum By<'a> {
+    #[default]
+    Nothing,
+    /// Rules, one text at a time.
+    Rules(&'a Redactor),
+    /// Rules, and the secrets of a session that was looked through before.
+    Cover(&'a Cover),
 }
 
 impl<'a> Mask<'a> {
-    /// Hides the secrets that the redactor finds.
+    /// Hides the secrets that the redactor finds, as `[redacted:github-token]`.
     pub fn new(redactor: &'a Redactor) -> Self {
-        Mask { redactor: Some(redactor), ..Mask::default() }
+        Mask { by: By::Rules(redactor), ..Mask::default() }
+    }
+
+    /// Hides the secrets that are known, wherever they stand, and those that are found: as
+    /// `[redacted:github-token:1]`, with the same number for the same secret.
+    pub fn of(cover: &'a Cover) -> Self {
+        Mask { by: By::Cover(cover), ..Mask::default() }
     }
 
     /// Hides nothing.
@@ -35,7 +52,7 @@ impl<'a> Mask<'a> {
         &self.hidden
     }
 
-    /// The text with its secrets replaced, for example by `[redacted github-token]`.
+    /// The text with its secrets replaced.
     pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         self.text_in(None, text)
     }
@@ -43,7 +60,7 @@ impl<'a> Mask<'a> {
     /// The same for JSON, which stays JSON: strings are decoded, and encoded again if they
     /// contained secrets.
     pub fn json<'t>(&mut self, json: &'t str) -> Cow<'t, str> {
-        if self.redactor.is_none() {
+        if matches!(self.by, By::Nothing) {
             return Cow::Borrowed(json);
         }
         let mut out = JsonMask::new(self, Vec::with_capacity(json.len()));
@@ -55,40 +72,39 @@ impl<'a> Mask<'a> {
 
     /// The replacement for a string that is a line of a key; `None` if it is not one.
     fn line_of_key(&mut self, text: &str) -> Option<String> {
-        self.redactor?;
+        const KIND: &str = "private-key";
+        if matches!(self.by, By::Nothing) {
+            return None;
+        }
         let (line, range) = self.key.line(text)?;
         if line == KeyLine::First {
-            *self.hidden.entry("private-key".to_owned()).or_default() += 1;
+            *self.hidden.entry(KIND.to_owned()).or_default() += 1;
+            self.key_number = None;
         }
-        Some(format!("{}[redacted private-key]", &text[..range.start]))
+        let placeholder = match self.by {
+            By::Cover(cover) => cover.of_key(&text[range.clone()], &mut self.key_number),
+            By::Rules(_) | By::Nothing => unnumbered(KIND),
+        };
+        Some(format!("{}{placeholder}{}", &text[..range.start], &text[range.end..]))
     }
 
     fn text_in<'t>(&mut self, member: Option<&str>, text: &'t str) -> Cow<'t, str> {
-        let Some(redactor) = self.redactor else { return Cow::Borrowed(text) };
-        let mut shown = Cow::Borrowed(text);
-        for _ in 0..ROUNDS {
-            let found = redactor.find_in(member, &shown);
-            if found.is_empty() {
-                break;
-            }
-            for secret in &found {
-                *self.hidden.entry(secret.kind.to_owned()).or_default() += 1;
-            }
-            shown = Cow::Owned(replaced(&shown, &found));
-        }
-        shown
+        let hidden = &mut self.hidden;
+        let mut count = |kind: &str| *hidden.entry(kind.to_owned()).or_default() += 1;
+        let shown = match self.by {
+            By::Nothing => None,
+            By::Cover(cover) => cover.hide(member, text, &mut count),
+            By::Rules(redactor) => hide(
+                text,
+                |text| recognized(redactor, member, text),
+                |_, kind| {
+                    count(kind);
+                    unnumbered(kind)
+                },
+            ),
+        };
+        shown.map_or(Cow::Borrowed(text), Cow::Owned)
     }
-}
-
-pub(super) fn replaced(text: &str, found: &[Secret<'_>]) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut end = 0;
-    for secret in found {
-        shown.extend([&text[end..secret.range.start], "[redacted ", secret.kind, "]"]);
-        end = secret.range.end;
-    }
-    shown.push_str(&text[end..]);
-    shown
 }
 
 /// A writer that takes JSON in pieces of any size and passes it on without the secrets in its

@@ -4,12 +4,11 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use ::console::composer::{Image, Prompt};
 use ::console::input::Waker;
@@ -19,24 +18,18 @@ use ::console::text::look;
 use ::console::{News, Wish};
 use agent::control::Reply;
 use agent::drive::{Note, Said};
-use agent::permit::Mode;
+use agent::permit::{Bypass, Mode};
+use agent::slash::SlashBook;
 use agent::tool::Site;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{command, local_rule, status_line};
+use super::draft::Draft;
+use super::{Seen, command, local_rule, picture, rewind, status_line};
 use crate::command::chat::ChatArgs;
 use crate::world::World;
 
-/// The largest image that is sent.
-const LARGEST: u64 = 5 << 20;
 /// How many files can be completed.
 const FILES: usize = 50_000;
-/// How much of a command's output is sent to the model.
-const OUTPUT: usize = 30_000;
-/// How long a command of the user's may take.
-const LONGEST: Duration = Duration::from_secs(120);
 
 /// What stands behind the console.
 pub(super) struct Backend<'a> {
@@ -48,15 +41,23 @@ pub(super) struct Backend<'a> {
     pub(super) id: String,
     pub(super) home: PathBuf,
     pub(super) is_over: Arc<AtomicBool>,
-    pub(super) draft: Option<PathBuf>,
+    /// Commands and skills that people have written.
+    pub(super) slashes: Arc<SlashBook>,
+    pub(super) draft: Option<Draft>,
     /// The session that the user goes on with.
-    pub(super) next: Option<ChatArgs>,
+    pub(super) next: Option<(ChatArgs, Seen)>,
     pub(super) has_spoken: bool,
-    /// The title that the session gets when it ends.
-    pub(super) title: Option<String>,
+    /// The agents that can be started, with what they are for.
+    pub(super) agents: Vec<(String, String)>,
+    /// Stops the user's command that runs.
+    pub(super) stop: Option<Arc<AtomicBool>>,
     /// The calls that run, newest last, to be sent to the background.
     running: Vec<String>,
     mode: Mode,
+    /// Whether everything may be permitted.
+    pub(super) bypass: Bypass,
+    /// Whether files may have changed since they were listed.
+    is_listing_old: bool,
     /// The last answer, to be copied.
     pub(super) answer: String,
     is_answer_over: bool,
@@ -82,13 +83,17 @@ impl<'a> Backend<'a> {
             site,
             id,
             home: home.to_owned(),
+            slashes: Arc::default(),
             is_over: Arc::default(),
             draft: None,
             next: None,
             has_spoken: false,
-            title: None,
+            agents: Vec::new(),
+            stop: None,
             running: Vec::new(),
             mode,
+            bypass: Bypass::default(),
+            is_listing_old: false,
             answer: String::new(),
             is_answer_over: true,
             waker: None,
@@ -99,7 +104,12 @@ impl<'a> Backend<'a> {
 
     /// Looks for the files that can be named, in a thread.
     pub(super) fn find_files(&mut self, waker: Waker) {
-        self.waker = Some(waker.clone());
+        self.waker = Some(waker);
+        self.list_files();
+    }
+
+    fn list_files(&self) {
+        let Some(waker) = self.waker.clone() else { return };
         let (root, tell) = (self.site.root.clone(), self.later.0.clone());
         thread::spawn(move || {
             let mut names = Vec::new();
@@ -125,6 +135,17 @@ impl<'a> Backend<'a> {
         let _ = self.notes.send(note);
     }
 
+    /// Whether the session has a file.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_spoken || self.args.resume.is_some() || self.args.continues
+    }
+
+    /// Asks the session for something, as a host does.
+    pub(super) fn control(&self, request: &Value) {
+        let line = json!({"type": "control_request", "request_id": "console", "request": request});
+        self.note(Note::Control(line));
+    }
+
     /// Sends a prompt.
     pub(super) fn say(&mut self, prompt: &Prompt) {
         let mut blocks: Vec<String> = Vec::new();
@@ -142,13 +163,8 @@ impl<'a> Backend<'a> {
         if let Err(error) = stage.screen.history().add(prompt, now) {
             stage.screen.note(look::WARN, &format!("the history could not be written: {error}"));
         }
-        self.forget_draft();
-    }
-
-    fn forget_draft(&self) {
-        if let Some(path) = &self.draft {
-            // Nothing was kept, or it stays: it is offered again.
-            let _ = std::fs::remove_file(path);
+        if let Some(draft) = &self.draft {
+            draft.keep(&stage.screen.draft());
         }
     }
 
@@ -157,8 +173,13 @@ impl<'a> Backend<'a> {
         let allow = |updates: Vec<Value>| Reply::Allow { input: None, updates };
         let set_mode =
             |mode: &str| json!({"type": "setMode", "mode": mode, "destination": "session"});
+        // It goes along with the result.
+        let more = match &answer {
+            Answer::YesAnd(words) => Some(Prompt::typed(words)),
+            _ => None,
+        };
         let reply = match answer {
-            Answer::Yes => allow(Vec::new()),
+            Answer::Yes | Answer::YesAnd(_) => allow(Vec::new()),
             Answer::AcceptEdits => allow(vec![set_mode("acceptEdits")]),
             Answer::Manual => allow(vec![set_mode("default")]),
             Answer::Always(rule) => {
@@ -186,6 +207,9 @@ impl<'a> Backend<'a> {
             Answer::Because(why) => {
                 deny(format!("The user does not want this, and says:\n{why}"), false)
             }
+            Answer::No if question.tool == "AskUserQuestion" => {
+                deny("The user does not want to answer this.".to_owned(), true)
+            }
             Answer::No => deny("The user does not want this.".to_owned(), true),
             Answer::Chosen(chosen) => {
                 let mut input = question.input.clone();
@@ -196,6 +220,20 @@ impl<'a> Backend<'a> {
             }
         };
         self.note(Note::Decide(question.request.clone(), reply));
+        if let Some(more) = more {
+            self.say(&more);
+        }
+    }
+
+    /// Switches to a mode by its name. Returns whether there is such a mode here.
+    pub(super) fn switch_mode(&mut self, name: &str) -> bool {
+        let Some(mode) = Mode::named(name) else { return false };
+        if mode == Mode::Bypass && self.bypass != Bypass::Offered {
+            return false;
+        }
+        self.mode = mode;
+        self.note(Note::Mode(mode));
+        true
     }
 
     /// The mode after the current one.
@@ -204,33 +242,10 @@ impl<'a> Backend<'a> {
             Mode::Default => Mode::AcceptEdits,
             Mode::AcceptEdits => Mode::Plan,
             Mode::Plan => Mode::Auto,
+            Mode::Auto if self.bypass == Bypass::Offered => Mode::Bypass,
             _ => Mode::Default,
         };
         self.note(Note::Mode(self.mode));
-    }
-
-    /// Runs a command of the user's, and sends what it printed.
-    fn shell(&mut self, text: &str) {
-        let (command, cwd, notes) = (text.to_owned(), self.site.root.clone(), self.notes.clone());
-        let (tell, waker) = (self.later.0.clone(), self.waker.clone());
-        self.has_spoken = true;
-        thread::spawn(move || {
-            let (out, err) = output(&command, &cwd);
-            let lines = ::console::text::output_lines(&format!("{out}{err}"));
-            let lines = lines.iter().map(|line| ::console::text::line(look::DIM, line)).collect();
-            let _ = tell.send(News::Lines(lines));
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-            let input = format!("<bash-input>{command}</bash-input>");
-            let output =
-                format!("<bash-stdout>{out}</bash-stdout><bash-stderr>{err}</bash-stderr>");
-            let block = |text: &str| json!({"type": "text", "text": text}).to_string();
-            let _ = notes.send(Note::Say(Said {
-                blocks: vec![block(&input), block(&output)],
-                ..Said::default()
-            }));
-        });
     }
 
     fn edit<W: Write>(&mut self, stage: &mut Stage<'_, W>) -> io::Result<()> {
@@ -238,7 +253,7 @@ impl<'a> Backend<'a> {
             stage.screen.note(look::WARN, "set `EDITOR` to write prompts in an editor");
             return Ok(());
         };
-        files::put(&path, stage.screen.draft().as_bytes(), files::Durability::Process)?;
+        files::put(&path, stage.screen.written().as_bytes(), files::Durability::Process)?;
         let status = run::outside(stage.terminal, || {
             Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$0\"")).arg(&path).status()
         })?;
@@ -275,6 +290,10 @@ impl<'a> Backend<'a> {
         if matches!(news, News::Result { .. } | News::End(_)) {
             self.run_status_line();
         }
+        self.is_listing_old |= matches!(news, News::Result { .. });
+        if matches!(news, News::End(_)) && std::mem::take(&mut self.is_listing_old) {
+            self.list_files();
+        }
         self.is_answer_over |= matches!(news, News::BlockEnd | News::End(_));
     }
 }
@@ -292,13 +311,19 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
                 self.remember(&prompt, stage);
                 self.say(&prompt);
             }
-            Wish::Interrupt => self.note(Note::Interrupt),
+            Wish::Interrupt => {
+                self.stop_shell();
+                self.note(Note::Interrupt);
+            }
             Wish::Background => match self.running.last() {
                 Some(call) => self.note(Note::Background(call.clone())),
                 None => stage.screen.note(look::DIM, "no command runs"),
             },
             Wish::NextMode => self.next_mode(),
-            Wish::Answer(question, answer) => self.decide(&question, answer, stage.screen),
+            Wish::Answer(question, answer) => match rewind::answered(&question, &answer) {
+                Some(notes) => notes.into_iter().for_each(|note| self.note(note)),
+                None => self.decide(&question, answer, stage.screen),
+            },
             Wish::Command(name, rest) => {
                 let line = format!("/{name} {rest}");
                 self.remember(&Prompt::typed(line.trim_end()), stage);
@@ -306,9 +331,11 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
             }
             Wish::Shell(text) => {
                 self.remember(&Prompt::typed(&format!("!{text}")), stage);
+                stage.screen.hear(News::Begin, stage.now);
                 self.shell(&text);
             }
             Wish::Edit => self.edit(stage)?,
+            Wish::PasteImage => self.paste_clipboard(),
             Wish::Rewind => return command::run(self, "rewind", "", stage),
             Wish::Suspend => run::suspend(stage.terminal)?,
             Wish::Redraw => stage.terminal.redraw(),
@@ -322,78 +349,16 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
     }
 
     fn keep(&mut self, draft: &str) {
-        let Some(path) = &self.draft else { return };
-        if draft.is_empty() {
-            self.forget_draft();
-        } else {
-            // Without it a draft is lost in a crash: no reason to disturb.
-            let _ = files::put(path, draft.as_bytes(), files::Durability::Process);
+        if let Some(kept) = &self.draft {
+            kept.keep(draft);
         }
     }
 
     fn image(&mut self, pasted: &str) -> Option<Image> {
-        let name = pasted.trim().trim_matches(['\'', '"']).replace("\\ ", " ");
-        let name = name.strip_prefix("file://").map_or(name.clone(), str::to_owned);
-        let media = match Path::new(&name).extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "png" => "image/png",
-            "jpg" | "jpeg" => "image/jpeg",
-            "gif" => "image/gif",
-            "webp" => "image/webp",
-            _ => return None,
-        };
-        if name.contains('\n') {
-            return None;
-        }
-        let bytes = files::read(self.site.root.join(&name), LARGEST).ok()?;
-        Some(Image { media: media.to_owned(), data: STANDARD.encode(bytes) })
+        picture::in_file(&self.site.root, pasted)
     }
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
     }
-}
-
-/// What a command prints: its output and its errors. It gets neither the keyboard nor the terminal.
-fn output(command: &str, cwd: &Path) -> (String, String) {
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).current_dir(cwd);
-    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut shell, 0);
-    let mut child = match shell.spawn() {
-        Ok(child) => child,
-        Err(error) => return (String::new(), format!("{error}\n")),
-    };
-    let read = |pipe: Option<Box<dyn io::Read + Send>>| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            if let Some(mut pipe) = pipe {
-                let _ = io::copy(&mut io::Read::take(&mut pipe, 4 << 20), &mut bytes);
-                let _ = io::copy(&mut pipe, &mut io::sink());
-            }
-            bytes
-        })
-    };
-    let out = read(child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn io::Read + Send>));
-    let err = read(child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn io::Read + Send>));
-    let begun = Instant::now();
-    let mut more = String::new();
-    while let Ok(None) = child.try_wait() {
-        if begun.elapsed() > LONGEST {
-            let _ = child.kill();
-            more = format!("(stopped after {} seconds)\n", LONGEST.as_secs());
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    let text = |bytes: Vec<u8>| {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        match text.char_indices().nth(OUTPUT) {
-            Some((end, _)) => {
-                format!("{}\n… ({} characters in all)\n", &text[..end], text.chars().count())
-            }
-            None => text,
-        }
-    };
-    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-    (text(out), text(err) + &more)
 }

@@ -1,31 +1,29 @@
 //! The commands that are typed after a slash.
 //!
-//! What `quipu` can do is done by `quipu`: it is run beside the session, on its file. Invariant:
-//! what cannot be done here is said, and nothing is sent to the model instead.
+//! What `quipu` can do is done by `quipu` (`beside`). Invariant: what cannot be done here is said,
+//! and nothing is sent to the model instead.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::Command;
 
-use ::console::News;
 use ::console::composer::{Keymap, Prompt};
 use ::console::run::{self, Flow, Stage};
-use ::console::screen::{CommandName, TodoState};
-use ::console::text::{Colors, Line, line, look, output_lines};
-use agent::drive::Note;
+use ::console::screen::{CommandName, News, TodoState};
+use ::console::text::{Colors, look};
+use agent::slash::SlashBook;
 use serde_json::json;
 
 use super::backend::Backend;
-use super::face;
+use super::beside::beside;
+use super::{Seen, face, rewind};
 use crate::catalog::CatalogArgs;
 use crate::command::chat::ChatArgs;
 use crate::pick::{self, PickWish, Scope};
 use crate::screen::{Multiplexer, clipboard};
-use crate::world::World;
+use crate::text::one_line;
 
 /// The commands, and what they do.
-const COMMANDS: [(&str, &str); 30] = [
+const COMMANDS: [(&str, &str); 32] = [
     ("help", "the commands and the keys"),
     ("clear", "a new session; the old one stays"),
     ("compact", "summarise the conversation"),
@@ -35,13 +33,15 @@ const COMMANDS: [(&str, &str); 30] = [
     ("fork", "go on in a copy of this session"),
     ("rename", "give the session a title"),
     ("model", "another model: opus, sonnet, haiku or a name"),
+    ("mode", "another permission mode: default, acceptEdits, plan, auto"),
     ("permissions", "the settings and rules in force"),
     ("hooks", "the hooks in the settings"),
     ("agents", "the agents that can be started"),
     ("rewind", "go back to an earlier prompt"),
     ("changes", "what was changed in files"),
     ("add-dir", "another folder that tools may work in"),
-    ("tasks", "the commands in the background"),
+    ("tasks", "the commands in the background; `/tasks stop ID` ends one"),
+    ("thinking", "how many tokens of an answer may be thinking: a number, on or off"),
     ("todos", "the todo list"),
     ("theme", "colours: on or off"),
     ("vim", "the keys of vi, on or off"),
@@ -58,68 +58,20 @@ const COMMANDS: [(&str, &str); 30] = [
     ("quit", "leave"),
 ];
 
+/// How many tokens are for thinking, if nobody says how many.
+const THINKING: u64 = 16_000;
+
 /// The commands that can be typed, with those of the user and the project.
-pub(super) fn names(project: &Path, home: &Path) -> Vec<CommandName> {
+pub(super) fn names(slashes: &SlashBook) -> Vec<CommandName> {
     let built_in = COMMANDS
         .iter()
         .map(|(name, about)| CommandName { name: (*name).to_owned(), about: (*about).to_owned() });
-    let mut all: Vec<CommandName> = built_in.collect();
-    for folder in [project.join(".claude"), home.to_owned()] {
-        for (kind, about) in [("commands", "a command of yours"), ("skills", "a skill")] {
-            let entries = std::fs::read_dir(folder.join(kind)).into_iter().flatten().flatten();
-            for path in entries.take(500).map(|entry| entry.path()) {
-                let is_command =
-                    path.extension().is_some_and(|ending| ending == "md") || kind == "skills";
-                let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
-                if let Some(name) =
-                    name.filter(|name| is_command && !all.iter().any(|one| one.name == *name))
-                {
-                    all.push(CommandName { name, about: about.to_owned() });
-                }
-            }
-        }
-    }
-    all
-}
-
-/// The prompt of a command or skill of the user's or the project's.
-fn custom(name: &str, rest: &str, project: &Path, home: &Path) -> Option<String> {
-    let is_name = |c: char| c.is_alphanumeric() || "-_".contains(c);
-    if !name.chars().all(is_name) {
-        return None;
-    }
-    let files = [project.join(".claude"), home.to_owned()].into_iter().flat_map(|folder| {
-        [
-            folder.join("commands").join(format!("{name}.md")),
-            folder.join("skills").join(name).join("SKILL.md"),
-        ]
+    let written = slashes.iter().map(|slash| CommandName {
+        name: slash.name.clone(),
+        about: one_line(&format!("{} {}", slash.hint, slash.description)).trim().to_owned(),
     });
-    let text = files.into_iter().find_map(|path: PathBuf| files::read_text(path, 1 << 20).ok())?;
-    let body = match text.strip_prefix("---\n").and_then(|text| text.split_once("\n---\n")) {
-        Some((_, body)) => body.to_owned(),
-        None => text,
-    };
-    let mut body = body.trim().to_owned();
-    let has_place = body.contains("$ARGUMENTS");
-    body = body.replace("$ARGUMENTS", rest);
-    if !has_place && !rest.is_empty() {
-        body.push_str("\n\n");
-        body.push_str(rest);
-    }
-    Some(body)
-}
-
-/// Runs `quipu` with these arguments. Returns what it printed.
-pub(super) fn program(world: &World, args: &[&str]) -> io::Result<Vec<String>> {
-    let program = world.program().map_err(|failure| io::Error::other(failure.to_string()))?;
-    let done = Command::new(program)
-        .args(args)
-        .env("COLUMNS", run::size().width.to_string())
-        .stdin(Stdio::null())
-        .output()?;
-    let mut lines = output_lines(&String::from_utf8_lossy(&done.stdout));
-    lines.extend(output_lines(&String::from_utf8_lossy(&done.stderr)));
-    Ok(lines)
+    let is_new = |one: &CommandName| !COMMANDS.iter().any(|(name, _)| *name == one.name);
+    built_in.chain(written.filter(is_new)).collect()
 }
 
 /// Does what a command says.
@@ -142,9 +94,10 @@ pub(super) fn run<W: Write>(
         "clear" | "fork" | "add-dir" => return elsewhere(backend, name, rest, stage),
         "resume" => return resume(backend, rest, stage),
         "rename" if rest.is_empty() => stage.screen.note(look::DIM, "/rename TITLE"),
+        "rename" if !backend.has_begun() => stage.screen.note(look::DIM, "nothing was said yet"),
         "rename" => {
-            backend.title = Some(rest.to_owned());
-            stage.screen.note(look::DIM, "the session gets this title when you leave it");
+            backend.control(&json!({"subtype": "rename_session", "title": rest}));
+            stage.screen.note(look::DIM, &format!("the session is called `{rest}` now"));
         }
         "model" if rest.is_empty() => {
             let text = format!(
@@ -154,15 +107,20 @@ pub(super) fn run<W: Write>(
             stage.screen.note(look::DIM, &text);
         }
         "model" => {
-            let request = json!({"subtype": "set_model", "model": rest});
-            backend.note(Note::Control(
-                json!({"type": "control_request", "request_id": "console", "request": request}),
-            ));
+            backend.control(&json!({"subtype": "set_model", "model": rest}));
             stage.screen.note(
                 look::DIM,
                 &format!("from the next prompt on: {}", agent::model::named(Some(rest))),
             );
         }
+        "mode" if rest.is_empty() || !backend.switch_mode(rest) => {
+            let text = format!(
+                "the mode is {}; /mode default, acceptEdits, plan, auto or dontAsk switches it",
+                stage.screen.status.mode
+            );
+            stage.screen.note(look::DIM, &text);
+        }
+        "mode" => {}
         "theme" => theme(rest, stage),
         "vim" => {
             let keymap = if rest == "off" { Keymap::Emacs } else { Keymap::Vi };
@@ -192,21 +150,25 @@ pub(super) fn run<W: Write>(
         }
         "context" | "doctor" | "cost" | "changes" | "permissions" | "hooks" | "export"
         | "trust" => beside(backend, name, rest, stage),
-        "rewind" => {
-            let to = if rest.is_empty() { "N".to_owned() } else { rest.to_owned() };
-            beside(backend, "rewind", rest, stage);
-            let text = format!(
-                "this is what would be undone; to do it, leave and run: quipu rewind {id} --to {to}"
-            );
-            stage.screen.note(look::DIM, &text);
+        "rewind" => backend.note(rewind::begin()),
+        "view" => {
+            let program = super::program(backend.world, &backend.home);
+            stage.screen.note(look::DIM, &format!("in another terminal: {program} view {id}"));
         }
-        "view" => stage.screen.note(look::DIM, &format!("in another terminal: quipu view {id}")),
-        "tasks" => tasks(stage),
-        "compact" | "agents" => {
-            stage.screen.note(look::WARN, &format!("/{name} is not available here yet"));
+        "tasks" => tasks(backend, rest, stage),
+        "thinking" => thinking(backend, rest, stage),
+        "agents" => {
+            for (name, about) in &backend.agents {
+                stage.screen.note(look::DIM, &format!("  {name}  {about}"));
+            }
         }
-        _ => match custom(name, rest, &backend.site.root, &backend.home) {
-            Some(text) => return say(backend, &text, stage),
+        // The session itself does this.
+        "compact" if backend.has_begun() => {
+            return say(backend, format!("/compact {rest}").trim_end(), stage);
+        }
+        "compact" => stage.screen.note(look::DIM, "nothing was said yet"),
+        _ => match backend.slashes.find(name) {
+            Some(_) => return say(backend, &format!("/{name} {rest}"), stage),
             None => stage
                 .screen
                 .note(look::WARN, &format!("there is no command /{name}; /help lists them")),
@@ -234,9 +196,10 @@ fn elsewhere<W: Write>(
                     session_id: None,
                     ..fresh(backend.args)
                 },
+                Seen::No,
             );
         }
-        "fork" if backend.has_spoken || backend.args.resume.is_some() => {
+        "fork" if backend.has_begun() => {
             return go(
                 backend,
                 ChatArgs {
@@ -244,8 +207,9 @@ fn elsewhere<W: Write>(
                     continues: false,
                     fork_session: true,
                     session_id: None,
-                    ..fresh(backend.args)
+                    ..as_now(backend.args, stage)
                 },
+                Seen::Yes,
             );
         }
         "fork" => stage.screen.note(look::DIM, "there is nothing to copy yet"),
@@ -256,12 +220,13 @@ fn elsewhere<W: Write>(
                 stage.screen.note(look::WARN, &format!("`{rest}` is no folder"));
                 return Ok(Flow::On);
             }
-            let mut args = fresh(backend.args);
+            let mut args = as_now(backend.args, stage);
             args.add_dir.push(folder);
-            args.resume = (backend.has_spoken || args.resume.is_some()).then_some(id);
+            args.resume = backend.has_begun().then_some(id);
             return go(
                 backend,
                 ChatArgs { continues: false, fork_session: false, session_id: None, ..args },
+                Seen::Yes,
             );
         }
         _ => {}
@@ -274,9 +239,20 @@ fn fresh(args: &ChatArgs) -> ChatArgs {
     ChatArgs { prompt: None, name: None, ..args.clone() }
 }
 
+/// The same, with the model and the mode of now.
+fn as_now<W: Write>(args: &ChatArgs, stage: &Stage<'_, W>) -> ChatArgs {
+    let status = &stage.screen.status;
+    let mut args = fresh(args);
+    args.model = Some(status.model.clone());
+    if !args.dangerously_skip_permissions {
+        args.permission_mode = Some(status.mode.clone());
+    }
+    args
+}
+
 #[allow(clippy::unnecessary_wraps, reason = "like the other commands")]
-fn go(backend: &mut Backend<'_>, args: ChatArgs) -> io::Result<Flow> {
-    backend.next = Some(args);
+fn go(backend: &mut Backend<'_>, args: ChatArgs, seen: Seen) -> io::Result<Flow> {
+    backend.next = Some((args, seen));
     Ok(Flow::Leave)
 }
 
@@ -311,7 +287,7 @@ fn resume<W: Write>(
                 session_id: None,
                 ..fresh(backend.args)
             };
-            go(backend, args)
+            go(backend, args, Seen::No)
         }
         Err(failure) => {
             let text = failure.to_string();
@@ -365,8 +341,32 @@ fn todos<W: Write>(backend: &Backend<'_>, stage: &mut Stage<'_, W>) {
     }
 }
 
-fn tasks<W: Write>(stage: &mut Stage<'_, W>) {
+fn thinking<W: Write>(backend: &Backend<'_>, rest: &str, stage: &mut Stage<'_, W>) {
+    let tokens = match rest {
+        "on" => Some(THINKING),
+        "off" => Some(0),
+        number => number.parse().ok(),
+    };
+    let Some(tokens) = tokens else {
+        stage.screen.note(look::DIM, "/thinking on, off, or a number of tokens");
+        return;
+    };
+    backend.control(&json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens}));
+    stage.screen.note(look::DIM, &format!("from the next request on: {tokens} tokens of thinking"));
+}
+
+fn tasks<W: Write>(backend: &Backend<'_>, rest: &str, stage: &mut Stage<'_, W>) {
     let tasks = stage.screen.tasks().to_vec();
+    if let Some(id) = rest.strip_prefix("stop").map(str::trim) {
+        let text = if tasks.iter().any(|task| task.id == id) {
+            backend.control(&json!({"subtype": "stop_task", "task_id": id}));
+            format!("{id} is stopped")
+        } else {
+            "/tasks stop ID; /tasks lists them".to_owned()
+        };
+        stage.screen.note(look::DIM, &text);
+        return;
+    }
     if tasks.is_empty() {
         stage.screen.note(look::DIM, "no command runs in the background");
     }
@@ -386,61 +386,4 @@ fn memory<W: Write>(backend: &mut Backend<'_>, stage: &mut Stage<'_, W>) -> io::
     })?;
     stage.screen.note(look::DIM, "what changed is sent with the next session");
     Ok(())
-}
-
-/// Runs `quipu` beside the session, in a thread.
-fn beside<W: Write>(backend: &mut Backend<'_>, name: &str, rest: &str, stage: &mut Stage<'_, W>) {
-    let id = backend.id.clone();
-    let needs_session = !matches!(name, "permissions" | "hooks" | "trust");
-    if needs_session && !backend.has_spoken && backend.args.resume.is_none() {
-        stage.screen.note(look::DIM, "nothing was said yet");
-        return;
-    }
-    let file = if rest.is_empty() { format!("{id}.md") } else { rest.to_owned() };
-    let args: Vec<String> = match name {
-        "context" => vec!["context".to_owned(), id],
-        "doctor" => vec!["check".to_owned(), id],
-        "cost" => vec!["usage".to_owned(), "--explain".to_owned(), id],
-        "changes" => vec!["changes".to_owned(), id],
-        "rewind" => {
-            let mut args = vec!["rewind".to_owned(), id, "--dry-run".to_owned()];
-            if !rest.is_empty() {
-                args.extend(["--to".to_owned(), rest.to_owned()]);
-            }
-            args
-        }
-        "export" => vec!["export".to_owned(), "md".to_owned(), id, "-o".to_owned(), file],
-        "trust" => vec!["chat".to_owned(), "--trust".to_owned()],
-        _ => vec!["chat".to_owned(), "--settings-check".to_owned()],
-    };
-    let home = backend.home.display().to_string();
-    let mut all: Vec<String> = vec!["--home".to_owned(), home];
-    if !needs_session {
-        all.clear();
-    }
-    all.extend(args);
-    let (tell, waker) = (backend.later.0.clone(), backend.waker.clone());
-    let Ok(program) = backend.world.program() else { return };
-    let cwd = backend.site.root.clone();
-    let width = run::size().width.to_string();
-    thread::spawn(move || {
-        let done = Command::new(program)
-            .args(all)
-            .current_dir(cwd)
-            .env("COLUMNS", width)
-            .stdin(Stdio::null())
-            .output();
-        let lines: Vec<Line<'static>> = match done {
-            Ok(done) => {
-                let mut lines = output_lines(&String::from_utf8_lossy(&done.stdout));
-                lines.extend(output_lines(&String::from_utf8_lossy(&done.stderr)));
-                lines.iter().map(|text| Line::from(text.clone())).collect()
-            }
-            Err(error) => vec![line(look::BAD, &error.to_string())],
-        };
-        let _ = tell.send(News::Lines(lines));
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    });
 }

@@ -117,9 +117,14 @@ impl Face {
             Outcome::Answered(_) => Ending::Answered,
             Outcome::Interrupted => Ending::Interrupted,
             Outcome::Unfinished(why) => Ending::Failed((*why).to_owned()),
+            Outcome::NoOutput(_) => {
+                Ending::Failed("there is no result in the form that was asked for".to_owned())
+            }
             Outcome::MaxTurns(most) => {
                 Ending::Failed(format!("the limit of {most} requests is reached"))
             }
+            Outcome::OverBudget => Ending::Failed("the budget is used up".to_owned()),
+            Outcome::Blocked(why) | Outcome::Halted(why) => Ending::Failed(why.clone()),
             Outcome::Failed(error) => Ending::Failed(error.to_string()),
             Outcome::Unwritable(why) => {
                 Ending::Failed(format!("the session could not be written: {why}"))
@@ -237,7 +242,11 @@ impl Listener for Face {
                 self.tell(News::Notice(format!("{tool} was refused: {why}")));
             }
             Event::Controlled(answer) => {
-                if let Some(why) = answer["response"]["error"].as_str() {
+                if let Some(news) = super::rewind::heard(answer) {
+                    for news in news {
+                        self.tell(news);
+                    }
+                } else if let Some(why) = answer["response"]["error"].as_str() {
                     self.tell(News::Notice(why.to_owned()));
                 }
             }
@@ -262,6 +271,7 @@ impl Host for Face {
         };
         let question = Question {
             request: asked.request.clone(),
+            call: asked.call.clone(),
             tool: asked.tool.clone(),
             input: asked.input.clone(),
             why: asked.why.clone(),

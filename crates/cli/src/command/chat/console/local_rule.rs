@@ -1,39 +1,28 @@
-//! A rule that the user allows always: written to the project's local settings.
-//!
-//! Invariant: what is in the file stays; a file that is not understood is not touched.
+//! A rule that the user allows always: written to the project's local settings, by the engine's
+//! writer of settings.
 
-use std::io;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use agent::permission_file::PermissionFile;
 
 /// Where such rules go, in the project's folder.
 pub(super) const FILE: &str = ".claude/settings.local.json";
 
 /// Adds a rule that allows something.
-pub(super) fn add(project: &Path, rule: &str) -> io::Result<()> {
-    let path = project.join(FILE);
-    let mut settings = match files::read_text(&path, 4 << 20) {
-        Ok(text) => serde_json::from_str(&text).map_err(io::Error::other)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => json!({}),
-        Err(error) => return Err(error),
+pub(super) fn add(project: &Path, rule: &str) -> Result<(), String> {
+    let file = PermissionFile {
+        destination: "localSettings",
+        path: project.join(FILE),
+        root: project.to_owned(),
+        is_in_project: true,
     };
-    let damaged = || io::Error::other("its `permissions.allow` is no list");
-    let root = settings.as_object_mut().ok_or_else(damaged)?;
-    let permissions = root.entry("permissions").or_insert_with(|| json!({}));
-    let permissions = permissions.as_object_mut().ok_or_else(damaged)?;
-    let allow = permissions.entry("allow").or_insert_with(|| json!([]));
-    let allow = allow.as_array_mut().ok_or_else(damaged)?;
-    if !allow.iter().any(|one| one == rule) {
-        allow.push(Value::from(rule));
-    }
-    std::fs::create_dir_all(path.parent().unwrap_or(project))?;
-    let text = serde_json::to_string_pretty(&settings).map_err(io::Error::other)?;
-    files::put(&path, format!("{text}\n").as_bytes(), files::Durability::Process)
+    file.allow(rule)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -42,10 +31,8 @@ mod tests {
         add(folder.path(), "Bash(ls:*)").unwrap();
         add(folder.path(), "Bash(ls:*)").unwrap();
         let text = files::read_text(folder.path().join(FILE), 1 << 20).unwrap();
-        assert_eq!(
-            text,
-            "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(ls:*)\"\n    ]\n  }\n}\n"
-        );
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value, json!({"permissions": {"allow": ["Bash(ls:*)"]}}));
         let other = r#"{"model":"opus","permissions":{"deny":["Read"]}}"#;
         files::put(&folder.path().join(FILE), other.as_bytes(), files::Durability::Process)
             .unwrap();
@@ -59,5 +46,16 @@ mod tests {
         files::put(&folder.path().join(FILE), b"{damaged", files::Durability::Process).unwrap();
         assert!(add(folder.path(), "Edit").is_err());
         assert_eq!(files::read_text(folder.path().join(FILE), 99).unwrap(), "{damaged");
+    }
+
+    #[test]
+    fn a_link_that_a_project_brings_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [project, elsewhere] = ["project", "elsewhere"].map(|name| folder.path().join(name));
+        std::fs::create_dir_all(&project).unwrap();
+        std::fs::create_dir_all(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, project.join(".claude")).unwrap();
+        assert!(add(&project, "Bash").unwrap_err().contains("it is a link"));
+        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
     }
 }

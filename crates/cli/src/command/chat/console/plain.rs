@@ -1,112 +1,170 @@
 //! Lines only: for screen readers, for terminals that can do nothing else.
 //!
-//! The same console without a area area: what is finished is printed, questions are printed with
-//! numbered choices, a line that is typed is what would have been typed into the composer.
-//! Invariant: nothing is drawn over, nothing ticks, the cursor is the terminal's.
+//! The same console without a live area: what is finished is printed, questions are printed with
+//! numbered choices, a line that is typed is a prompt or an answer. Invariants: nothing is drawn
+//! over, nothing ticks, the cursor is the terminal's; while nothing happens, nothing wakes up;
+//! the key for it (Ctrl-C) stops a turn, and leaves when none runs.
 
-use std::io::{self, BufRead, Write};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io::{self, Write};
+use std::time::Instant;
 
 use ::console::Screen;
 use ::console::composer::Prompt;
+use ::console::input::{Input, Inputs};
 use ::console::run::{Backend as _, Flow, Stage, size};
 use ::console::terminal::Terminal;
-use ::console::text::{Colors, plain};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ::console::text::{Colors, look, plain};
+use ::console::{News, Wish};
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 use super::backend::Backend;
 
-/// How often news are looked for.
-const OFTEN: Duration = Duration::from_millis(50);
+/// The signal of the key that stops things.
+const INTERRUPT: u8 = 2;
 
-/// Runs until the input ends or the user leaves.
+/// What is written to: lines to the output, nothing to the terminal that the console draws on.
+struct Lines {
+    terminal: Terminal<io::Sink>,
+    /// The choices that were printed last.
+    asked: String,
+    is_prompted: bool,
+}
+
+/// Runs until the input ends, the user leaves or a signal comes.
 pub(super) fn run(
     screen: &mut Screen,
     backend: &mut Backend<'_>,
+    inputs: &mut Inputs,
     first: Option<&str>,
 ) -> io::Result<Option<u8>> {
-    let (typed, lines) = mpsc::channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if typed.send(line).is_err() {
-                return;
-            }
-        }
-    });
     let start = Instant::now();
-    let mut terminal = Terminal::new(io::sink(), size(), Colors::None);
+    let terminal = Terminal::new(io::sink(), size(), Colors::None);
+    let mut lines = Lines { terminal, asked: String::new(), is_prompted: false };
     if let Some(first) = first {
-        let mut stage = Stage { screen, terminal: &mut terminal, now: start.elapsed() };
+        let mut stage = Stage { screen, terminal: &mut lines.terminal, now: start.elapsed() };
         backend.first(&Prompt::typed(first), &mut stage)?;
     }
-    let mut out = io::stdout();
-    let mut asked = String::new();
-    let mut is_prompted = false;
+    let mut typed = String::new();
+    let mut is_leaving = false;
     loop {
-        let news = run_news(screen, backend, &mut terminal, start.elapsed())?;
-        if news == Flow::Leave {
+        if lines.news(screen, backend, start)? == Flow::Leave {
             return Ok(None);
         }
-        for line in screen.take_lines() {
-            writeln!(out, "{}", plain(&line))?;
-            is_prompted = false;
-        }
-        // What can be chosen is a part of the area area.
-        let area = screen.live(size(), start.elapsed());
-        let choices: Vec<String> =
-            if area.caret.is_none() { area.rows.iter().map(plain).collect() } else { Vec::new() };
-        let choices = choices.join("\n");
-        if choices != asked && !choices.is_empty() {
-            writeln!(out, "{choices}")?;
-            is_prompted = false;
-        }
-        asked = choices;
-        if !is_prompted && (!screen.is_busy() || !asked.is_empty()) {
-            write!(out, "> ")?;
-            is_prompted = true;
-        }
-        out.flush()?;
-        let line = match lines.recv_timeout(OFTEN) {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return Ok(None),
-        };
-        is_prompted = false;
-        let keys = line.chars().map(KeyCode::Char).chain([KeyCode::Enter]);
-        for code in keys {
-            // A number has answered already, and the rest of the line is nothing.
-            let is_answered =
-                asked.is_empty() == screen.live(size(), start.elapsed()).caret.is_none();
-            if is_answered {
-                break;
-            }
-            let wishes = screen.key(KeyEvent::new(code, KeyModifiers::NONE), start.elapsed());
+        lines.write(screen, start)?;
+        for input in inputs.wait(None)? {
+            let now = start.elapsed();
+            let wishes = match input {
+                Input::Key(key) => {
+                    let is_end = key.code == KeyCode::Enter
+                        || key.modifiers == KeyModifiers::CONTROL && key.code == KeyCode::Char('j');
+                    match key.code {
+                        _ if is_end => {
+                            (lines.is_prompted, is_leaving) = (false, false);
+                            screen.line(&std::mem::take(&mut typed), now)
+                        }
+                        KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                            typed.push(c);
+                            continue;
+                        }
+                        KeyCode::Tab => {
+                            typed.push('\t');
+                            continue;
+                        }
+                        _ => continue,
+                    }
+                }
+                Input::Paste(text) => {
+                    typed.push_str(&text);
+                    continue;
+                }
+                Input::Ended(INTERRUPT) if screen.is_busy() => vec![Wish::Interrupt],
+                Input::Ended(INTERRUPT) if !is_leaving => {
+                    is_leaving = true;
+                    lines.is_prompted = false;
+                    screen.note(look::DIM, "Ctrl-C again leaves");
+                    Vec::new()
+                }
+                Input::Ended(signal) => {
+                    keep(screen, backend);
+                    return Ok((signal != INTERRUPT).then_some(signal));
+                }
+                Input::Closed => {
+                    keep(screen, backend);
+                    return Ok(None);
+                }
+                Input::Woken | Input::Continued => continue,
+            };
             for wish in wishes {
-                let mut stage = Stage { screen, terminal: &mut terminal, now: start.elapsed() };
+                let mut stage = Stage { screen, terminal: &mut lines.terminal, now };
                 if backend.wish(wish, &mut stage)? == Flow::Leave {
                     return Ok(None);
                 }
             }
+            // What a line has changed is seen before the next one means anything.
+            lines.write(screen, start)?;
         }
     }
 }
 
-fn run_news(
-    screen: &mut Screen,
-    backend: &mut Backend<'_>,
-    terminal: &mut Terminal<io::Sink>,
-    now: Duration,
-) -> io::Result<Flow> {
-    let is_over = ::console::run::Backend::<io::Sink>::is_over(backend);
-    while let Some(news) = ::console::run::Backend::<io::Sink>::news(backend) {
-        for wish in screen.hear(news, now) {
-            let mut stage = Stage { screen, terminal, now };
-            if backend.wish(wish, &mut stage)? == Flow::Leave {
-                return Ok(Flow::Leave);
+/// Keeps what waits to be sent.
+fn keep(screen: &Screen, backend: &mut Backend<'_>) {
+    ::console::run::Backend::<io::Sink>::keep(backend, &screen.draft());
+}
+
+impl Lines {
+    fn news(
+        &mut self,
+        screen: &mut Screen,
+        backend: &mut Backend<'_>,
+        start: Instant,
+    ) -> io::Result<Flow> {
+        let is_over = ::console::run::Backend::<io::Sink>::is_over(backend);
+        while let Some(news) = ::console::run::Backend::<io::Sink>::news(backend) {
+            let now = start.elapsed();
+            let begun = match &news {
+                News::Call { id, .. } => Some(id.clone()),
+                _ => None,
+            };
+            let wishes = screen.hear(news, now);
+            if let Some(words) = begun.and_then(|id| screen.call_words(&id)) {
+                screen.note(look::DIM, &format!("running {words}"));
+            }
+            for wish in wishes {
+                let mut stage = Stage { screen, terminal: &mut self.terminal, now };
+                if backend.wish(wish, &mut stage)? == Flow::Leave {
+                    return Ok(Flow::Leave);
+                }
             }
         }
+        Ok(if is_over { Flow::Leave } else { Flow::On })
     }
-    Ok(if is_over { Flow::Leave } else { Flow::On })
+
+    /// Prints what is finished, and what can be chosen.
+    fn write(&mut self, screen: &mut Screen, start: Instant) -> io::Result<()> {
+        let mut out = io::stdout();
+        let finished = screen.take_lines();
+        // What is typed next begins a line of its own.
+        if self.is_prompted && !finished.is_empty() {
+            writeln!(out)?;
+            self.is_prompted = false;
+        }
+        for line in finished {
+            writeln!(out, "{}", plain(&line))?;
+        }
+        // What can be chosen is a part of the live area.
+        let area = screen.live(size(), start.elapsed());
+        let choices: Vec<String> =
+            if area.caret.is_none() { area.rows.iter().map(plain).collect() } else { Vec::new() };
+        let choices = choices.join("\n");
+        if choices != self.asked && !choices.is_empty() {
+            writeln!(out, "{choices}")?;
+            self.is_prompted = false;
+        }
+        self.asked = choices;
+        if !self.is_prompted && (!screen.is_busy() || !self.asked.is_empty()) {
+            write!(out, "> ")?;
+            self.is_prompted = true;
+        }
+        out.flush()
+    }
 }

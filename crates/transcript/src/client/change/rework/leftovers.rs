@@ -7,7 +7,7 @@ use super::super::splice::To;
 use super::{Rest, Reworking, is_step};
 use crate::conversation::table::RowId;
 use crate::format::entry::{Entry, Kind};
-use crate::format::json::{Json, quote};
+use crate::format::json::Json;
 
 impl Reworking<'_> {
     /// Makes what is left of the path the live conversation.
@@ -73,13 +73,7 @@ impl Reworking<'_> {
             *row > end && is_step(known.kind) && !known.is_sidechain && !self.change.goes(*row)
         };
         if table.numbered().any(|row| is_later(&row)) {
-            let session = table.row(end).session.map(|id| quote(table.ids.text(id)));
-            let line = format!(
-                r#"{{"type":"last-prompt","leafUuid":{},"sessionId":{}}}"#,
-                quote(table.text(table.row(end).uuid).unwrap_or_default()),
-                session.as_deref().unwrap_or("null")
-            );
-            self.change.end.push(line.into_bytes());
+            self.change.name_end(self.conversation, end);
         }
     }
 

@@ -1,0 +1,220 @@
+//! From what the user types to a prompt: commands and skills, mentions.
+//!
+//! Invariants: a shell command of a command runs only if it may run without a question, and as any
+//! other command does, in the sandbox; if one may not, nothing is sent; what a command allows and
+//! the model that it wants end with its turn.
+
+use std::sync::PoisonError;
+use std::thread;
+
+use rules::{Decision, Kind, Rule};
+use serde_json::{Map, json};
+
+use super::hooked::{Then, words};
+use super::{Agent, Driver, Note, Report, Said};
+use crate::event::AgentId;
+use crate::host::Host;
+use crate::mention;
+use crate::model;
+use crate::slash::{Slash, SlashPiece};
+use crate::tool::{self, Call, Cancel, Content};
+use crate::turn::{Input, Outcome};
+
+/// Who wrote the rules of a command that runs.
+const RULES: &str = "the command that runs";
+
+impl Driver {
+    /// A prompt is next: a command is expanded first.
+    pub(super) fn submit(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
+        let text = words(&utterance);
+        let Some((slash, rest)) = self.called(&utterance) else {
+            return self.submit_plain(agent, utterance, host);
+        };
+        let more = json!({
+            "expansion_type": "slash_command", "command_name": slash.name, "command_args": rest,
+            "command_source": slash.author.settings(), "prompt": text,
+        });
+        let name = slash.name.clone();
+        let then = Then::Expand(utterance);
+        if let Err(Then::Expand(utterance)) =
+            self.hook(agent, ("UserPromptExpansion", &name), more, then, host)
+        {
+            self.expand(agent, utterance, host);
+        }
+    }
+
+    /// The command that a prompt is, and its arguments.
+    pub(super) fn called(&self, utterance: &Said) -> Option<(Slash, String)> {
+        let text = words(utterance);
+        let called = self.slashes.called(&text).filter(|_| !utterance.is_verbatim);
+        called.map(|(slash, rest)| (slash.clone(), rest.to_owned()))
+    }
+
+    /// Runs the shell commands of a command, if they may run.
+    pub(super) fn expand(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
+        let Some((slash, rest)) = self.called(&utterance) else {
+            return self.submit_plain(agent, utterance, host);
+        };
+        self.lend(agent, &slash);
+        let pieces = slash.pieces(&rest);
+        let calls: Vec<Option<Call>> = pieces.iter().map(|piece| self.call_of(piece)).collect();
+        for call in calls.iter().flatten() {
+            let judgement = self.permit.judge(call, &agent.site);
+            if judgement.decision != Decision::Allow {
+                let command = call.input.get("command").and_then(serde_json::Value::as_str);
+                let why = format!(
+                    "/{} was not run: its command `{}` is not permitted: {}",
+                    slash.name,
+                    command.unwrap_or_default(),
+                    judgement.why
+                );
+                self.outcome = Some(Outcome::Blocked(why));
+                return;
+            }
+        }
+        let utterance = Said { typed: Some(slash.typed(&rest)), ..utterance };
+        if calls.iter().all(Option::is_none) {
+            return self.expanded(agent, utterance, joined(pieces, Vec::new()), host);
+        }
+        agent.number += 1;
+        agent.expanding = Some(utterance);
+        let (notes, id, number) = (self.notes.clone(), agent.id.clone(), agent.number);
+        let site = agent.site.clone();
+        thread::spawn(move || {
+            let outputs = calls.iter().flatten().map(|call| match tool::run(call, &site).content {
+                Content::Text(text) => text,
+                Content::Blocks(_) => String::new(),
+            });
+            let body = joined(pieces, outputs.collect());
+            let _ = notes.send(Note::From(id, Report::Expanded(number, body)));
+        });
+    }
+
+    fn call_of(&self, piece: &SlashPiece) -> Option<Call> {
+        let SlashPiece::Run(command) = piece else { return None };
+        let mut input = Map::new();
+        input.insert("command".to_owned(), command.as_str().into());
+        let id = format!("command-{}", self.nature.id());
+        Some(Call { id, name: "Bash".to_owned(), input, cancel: Cancel::default() })
+    }
+
+    /// Takes what the shell commands of a command wrote.
+    pub(super) fn commands_ran(&mut self, id: &AgentId, body: String, host: &mut dyn Host) {
+        let Some(mut agent) = self.agents.remove(id) else { return };
+        if let Some(utterance) = agent.expanding.take() {
+            self.expanded(&mut agent, utterance, body, host);
+        }
+        self.agents.insert(id.clone(), agent);
+    }
+
+    fn expanded(&mut self, agent: &mut Agent, utterance: Said, body: String, host: &mut dyn Host) {
+        let utterance = Said { body: Some(body), ..utterance };
+        self.submit_plain(agent, utterance, host);
+    }
+
+    /// A prompt is next, and is no command any more.
+    fn submit_plain(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
+        let more = json!({"prompt": words(&utterance)});
+        let then = Then::Prompt(utterance);
+        if let Err(Then::Prompt(utterance)) =
+            self.hook(agent, ("UserPromptSubmit", ""), more, then, host)
+        {
+            self.take_prompt(agent, utterance, host);
+        }
+    }
+
+    /// Takes a prompt, with what it mentions and what its command stands for.
+    pub(super) fn take_prompt(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
+        let id = agent.id.clone();
+        let (body, printed) = (utterance.body.clone(), utterance.printed.clone());
+        let prompt = self.prompt_of(agent, utterance, host);
+        let secrets = agent.site.secrets.clone();
+        let clean = |text: &str| secrets.redacted(text, crate::secret::Extent::Whole).into_owned();
+        let more = body.map(|body| Input::Expansion(clean(&body)));
+        let more = more.or_else(|| printed.map(|printed| Input::Printed(clean(&printed))));
+        self.pending.extend(more.map(|input| (id.clone(), input)));
+        self.pending.push_back((id, Input::Prompt(prompt)));
+    }
+
+    /// A prompt, preceded by what it mentions.
+    pub(super) fn prompt_of(
+        &self,
+        agent: &mut Agent,
+        mut utterance: Said,
+        host: &mut dyn Host,
+    ) -> crate::turn::Prompt {
+        let texts = match (&utterance.body, &utterance.printed) {
+            (Some(body), _) => vec![body.clone()],
+            // A shell command mentions nothing.
+            (None, Some(_)) => Vec::new(),
+            (None, None) if utterance.is_verbatim => Vec::new(),
+            (None, None) => vec![words(&utterance)],
+        };
+        let mut blocks = mention::blocks(&texts, &self.permit, &agent.site);
+        match utterance.typed.take() {
+            Some(typed) => blocks.push(crate::api::request::text_block(&typed)),
+            None => blocks.append(&mut utterance.blocks),
+        }
+        agent.prompted(Said { blocks, ..utterance }, host)
+    }
+
+    /// What a command allows, and the model that it wants, for its turn.
+    fn lend(&mut self, agent: &mut Agent, slash: &Slash) {
+        let root = agent.site.root.clone();
+        let rule = |text: &String| Rule::parse(text, Kind::Allow, RULES, root.clone()).ok();
+        self.permit.book.rules.extend(slash.allowed.iter().filter_map(rule));
+        let wanted = slash.model.as_deref().map(|name| model::named(Some(name)));
+        if let Some(name) = wanted.filter(|name| *name != agent.asking.model) {
+            let before = std::mem::replace(&mut agent.asking.model, name);
+            agent.asking.max_tokens = model::output_tokens(&agent.asking.model);
+            agent.forget_thinking();
+            self.next_model.get_or_insert(before);
+        }
+    }
+
+    /// What a command allowed is over.
+    pub(super) fn take_back(&mut self) {
+        self.permit.book.rules.retain(|rule| rule.source != RULES);
+    }
+
+    /// Begins a new conversation in the same session.
+    pub(super) fn clear(&mut self, agent: &mut Agent) {
+        agent.turn.begin_again(&[]);
+        agent.recorder.begin_again();
+        agent.count.last = crate::model::Usage::default();
+        agent.site.todos.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let text = "The conversation begins anew; the file keeps what was before.".to_owned();
+        self.outcome = Some(Outcome::Blocked(text));
+    }
+}
+
+/// The pieces of a command, with outputs in place of its shell commands.
+fn joined(pieces: Vec<SlashPiece>, outputs: Vec<String>) -> String {
+    let mut outputs = outputs.into_iter();
+    let text = |piece| match piece {
+        SlashPiece::Text(text) => text,
+        SlashPiece::Run(_) => outputs.next().unwrap_or_default(),
+    };
+    pieces.into_iter().map(text).collect()
+}
+
+/// What fills the context, for people.
+pub(super) fn context_text(agent: &Agent) -> String {
+    let used = agent.count.context(&agent.asking.model);
+    let window = used.window.map_or_else(String::new, |window| {
+        let percent = (used.used * 100).checked_div(window).unwrap_or(0);
+        format!(" of {window} ({percent} %)")
+    });
+    let size = |texts: &[String]| texts.iter().map(String::len).sum::<usize>() / 4;
+    let asking = &agent.asking;
+    let messages: usize = agent.turn.messages().iter().map(|message| size(&message.blocks)).sum();
+    let todos = agent.site.todos.lock().unwrap_or_else(PoisonError::into_inner).len();
+    format!(
+        "Model: {}\nTokens of the last request: {}{window}\nAbout: system prompt {}, tools {}, instructions {}, messages {messages}\nTodos: {todos}",
+        asking.model,
+        used.used,
+        size(&asking.system),
+        size(&asking.tools),
+        asking.reminder.len() / 4,
+    )
+}

@@ -1,0 +1,186 @@
+//! Hooks and sub-agents of a host, and where a project's hooks run.
+
+use super::host::Host;
+use super::*;
+
+/// Answers the hooks of a host until the turn is over. Returns what they got, and the events.
+fn serve(host: &mut Host, answer: impl Fn(&Value) -> Value) -> (Vec<Value>, Vec<Value>) {
+    let (mut asked, mut all) = (Vec::new(), Vec::new());
+    loop {
+        let mut events = host.until(|event| {
+            event["type"] == "result" || event["request"]["subtype"] == "hook_callback"
+        });
+        let last = events[events.len() - 1].clone();
+        all.append(&mut events);
+        if last["type"] == "result" {
+            return (asked, all);
+        }
+        let response = answer(&last["request"]);
+        let id = &last["request_id"];
+        host.line(&json!({"type": "control_response", "response": {
+            "subtype": "success", "request_id": id, "response": response,
+        }}));
+        asked.push(last["request"].clone());
+    }
+}
+
+#[test]
+fn hooks_of_a_host_decide_before_anything_happens() {
+    let mut lab = Lab::says(&[
+        &[call("c1", "Bash", &json!({"command": "touch refused"}))],
+        &[call("c2", "Bash", &json!({"command": "touch first"}))],
+        &[text("Done.")],
+        &[text("Really done.")],
+    ]);
+    let (refused, first, second) = (lab.path("refused"), lab.path("first"), lab.path("second"));
+    let mut host = Host::start(&mut lab, &[]);
+    let hooks = json!({
+        "PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}],
+        "PostToolUse": [{"matcher": "Bash|Write", "hookCallbackIds": ["hook_1"], "timeout": 30}],
+        "UserPromptSubmit": [{"hookCallbackIds": ["hook_2"]}],
+        "Stop": [{"hookCallbackIds": ["hook_3"]}],
+    });
+    let answer = host.ask(&json!({"subtype": "initialize", "hooks": hooks}));
+    assert_eq!(answer["response"]["subtype"], "success", "{answer}");
+    host.say("Go.", "u");
+    let exists = |path: &str| std::path::Path::new(path).exists();
+    let (asked, events) = serve(&mut host, |request| {
+        let input = &request["input"];
+        match request["callback_id"].as_str().unwrap() {
+            "hook_0" if request["tool_use_id"] == "c1" => {
+                assert!(!exists(&refused));
+                json!({"hookSpecificOutput": {"hookEventName": "PreToolUse",
+                    "permissionDecision": "deny", "permissionDecisionReason": "not that"}})
+            }
+            "hook_0" => {
+                assert!(!exists(&first) && !exists(&second));
+                json!({"hookSpecificOutput": {"hookEventName": "PreToolUse",
+                    "permissionDecision": "allow", "updatedInput": {"command": "touch second"}}})
+            }
+            "hook_1" => {
+                assert_eq!(input["tool_input"], json!({"command": "touch second"}));
+                json!({"hookSpecificOutput": {"hookEventName": "PostToolUse",
+                    "additionalContext": "a word of the hook"}})
+            }
+            "hook_3" if input["stop_hook_active"] == false => {
+                json!({"decision": "block", "reason": "once more"})
+            }
+            _ => json!({}),
+        }
+    });
+    assert_eq!(host.end(), Some(0));
+    let names: Vec<&Value> =
+        asked.iter().map(|request| &request["input"]["hook_event_name"]).collect();
+    let wanted = ["UserPromptSubmit", "PreToolUse", "PreToolUse", "PostToolUse", "Stop", "Stop"];
+    assert_eq!(names, wanted);
+    assert!(!exists(&refused) && !exists(&first) && exists(&second));
+    let requests = lab.server.requests();
+    let sent = |number: usize| requests[number]["messages"].to_string();
+    assert!(sent(1).contains("not that") && sent(2).contains("a word of the hook"));
+    assert!(sent(3).contains("Stop hook feedback:\\nonce more"), "{}", sent(3));
+    assert_eq!(events[events.len() - 1]["result"], "Really done.");
+    assert_eq!(events[events.len() - 1]["permission_denials"][0]["tool_use_id"], "c1");
+    assert_eq!(lab.check(SESSION), "full []");
+}
+
+#[test]
+fn a_hook_of_a_host_that_fails_or_is_late_loses_no_turn() {
+    let mut lab = Lab::says(&[
+        &[call("c1", "Bash", &json!({"command": "echo one"}))],
+        &[call("c2", "Bash", &json!({"command": "echo two"}))],
+        &[text("Done.")],
+    ]);
+    let mut host = Host::start(&mut lab, &["--allowedTools", "Bash"]);
+    let hooks = json!({"PreToolUse": [{"hookCallbackIds": ["hook_0"], "timeout": 1}]});
+    host.ask(&json!({"subtype": "initialize", "hooks": hooks}));
+    host.say("Go.", "u");
+    let is_asked = |event: &Value| event["request"]["subtype"] == "hook_callback";
+    let first = host.until(is_asked).pop().unwrap();
+    host.line(&json!({"type": "control_response", "response": {
+        "subtype": "error", "request_id": first["request_id"], "error": "broken"}}));
+    host.until(is_asked);
+    // The second one never answers.
+    assert_eq!(host.result()["result"], "Done.");
+    assert_eq!(host.end(), Some(0));
+    let sent = lab.server.requests()[2]["messages"].to_string();
+    assert!(sent.contains("one") && sent.contains("two"), "{sent}");
+}
+
+#[test]
+fn sub_agents_of_a_host_have_its_prompt_tools_and_model() {
+    let task = json!({"description": "Look", "prompt": "LAB look", "subagent_type": "scout"});
+    let mut lab = Lab::says(&[]);
+    let readme = lab.path("README.md");
+    let rules = vec![
+        (
+            "LAB look".to_owned(),
+            vec![Reply::Blocks(vec![call("c2", "Read", &json!({"file_path": readme}))])],
+        ),
+        ("widget counter".to_owned(), vec![Reply::Blocks(vec![text("Seen.")])]),
+    ];
+    let main = vec![
+        Reply::Blocks(vec![call("c1", "Task", &task)]),
+        Reply::Blocks(vec![text("The scout has seen it.")]),
+    ];
+    lab.server = Server::play_by(rules, main).unwrap();
+    let mut host = Host::start(&mut lab, &[]);
+    let agents = json!({"scout": {
+        "description": "Looks around", "prompt": "You are a scout.", "tools": ["Read"], "model": "haiku",
+    }});
+    let hooks = json!({"PreToolUse": [{"hookCallbackIds": ["hook_0"]}], "SubagentStop": [{"hookCallbackIds": ["hook_1"]}]});
+    let answer = host.ask(&json!({"subtype": "initialize", "hooks": hooks, "agents": agents}));
+    let names = answer["response"]["response"]["agents"].to_string();
+    assert!(names.contains("scout"), "{answer}");
+    host.say("Go.", "u");
+    let (asked, events) = serve(&mut host, |_| json!({}));
+    assert_eq!(host.end(), Some(0));
+    let requests = lab.server.requests();
+    assert!(requests[0]["tools"].to_string().contains("scout: Looks around"));
+    let inner: Vec<&Value> = requests
+        .iter()
+        .filter(|request| request["system"].to_string().contains("You are a scout."))
+        .collect();
+    assert_eq!(inner.len(), 2);
+    assert_eq!(inner[0]["model"], "claude-haiku-5-5");
+    let tools: Vec<&Value> =
+        inner[0]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(tools, ["Read"]);
+    // At any depth, hooks come first; they say which agent it is.
+    let of_inner: Vec<&Value> = asked
+        .iter()
+        .map(|one| &one["input"])
+        .filter(|input| input["agent_type"] == "scout")
+        .collect();
+    let names: Vec<&Value> = of_inner.iter().map(|input| &input["hook_event_name"]).collect();
+    assert_eq!(names, ["PreToolUse", "SubagentStop"], "{asked:?}");
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["subtype"].as_str()).collect();
+    for kind in ["task_started", "task_progress", "task_notification"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    assert!(events.iter().any(|event| event["parent_tool_use_id"] == "c1"));
+    assert_eq!(events[events.len() - 1]["result"], "The scout has seen it.");
+    assert_eq!(lab.check(SESSION), "full []");
+}
+
+/// What a project's hook calls the agent can edit, so it runs where the agent's commands run; a
+/// user's hook does not.
+#[cfg(target_os = "linux")]
+#[test]
+fn hooks_of_a_project_run_in_the_sandbox() {
+    let mut lab =
+        Lab::says(&[&[call("c1", "Bash", &json!({"command": "echo one"}))], &[text("Done.")]]);
+    let outside = lab.env.path("outside");
+    fs::create_dir_all(&outside).unwrap();
+    let hook = |name: &str| {
+        let command = format!("touch here-{name}; touch {}/{name}; exit 0", outside.display());
+        json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]}})
+    };
+    lab.env.put(".claude/settings.json", hook("user").to_string());
+    lab.env.put("demo/.claude/settings.json", hook("project").to_string());
+    let out = lab.run(&["Go.", "--trust", "--allowedTools", "Bash"]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let is_there = |path: PathBuf| path.exists();
+    assert!(is_there(lab.cwd().join("here-user")) && is_there(lab.cwd().join("here-project")));
+    assert!(is_there(outside.join("user")), "{out:?}");
+    assert!(!is_there(outside.join("project")), "a project's hook left the sandbox");
+}

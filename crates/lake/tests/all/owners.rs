@@ -1,0 +1,183 @@
+//! Which session a call belongs to, when sessions come, go, and are pushed one by one.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use lake::{Again, Group, Progress, Push, Pushed, Record, groups};
+use parquet::record::Field;
+use testkit::s3::S3;
+
+use crate::bucket::bucket;
+use crate::home::{Scene, policy, session};
+
+/// Pushes only this session.
+fn push_one(scene: &Scene, id: &str) -> Pushed {
+    let ledger = scene.ledger();
+    let mut state = scene.state("lake");
+    let groups = groups(&ledger, &state);
+    let chosen: Vec<&Group> = groups.iter().filter(|group| group.id == id).collect();
+    let (target, policy, again) = (scene.lake(), policy("m1"), Again::Changed);
+    let push = Push { ledger: &ledger, target: &target, policy: &policy, threads: 2, again };
+    let (pushed, outcome) = push.run(&groups, &chosen, &mut state, &Progress::default());
+    outcome.unwrap();
+    pushed
+}
+
+/// How many calls of each session are its own, and how many are copies.
+fn calls(scene: &Scene) -> BTreeMap<String, [usize; 2]> {
+    let mut found: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for row in scene.rows("calls") {
+        let Field::Str(id) = &row["session_id"] else { panic!("no session: {row:?}") };
+        let is_copy = row["is_copy"] == Field::Bool(true);
+        found.entry(id.clone()).or_default()[usize::from(is_copy)] += 1;
+    }
+    found
+}
+
+fn wanted<const N: usize>(list: [(&str, [usize; 2]); N]) -> BTreeMap<String, [usize; 2]> {
+    list.map(|(id, counts)| (id.to_owned(), counts)).into()
+}
+
+/// A session, and a fork of it that went on.
+fn with_fork() -> (Scene, [String; 2]) {
+    let scene = Scene::new();
+    let first = session("first", "msg_1", "hello");
+    let copied = first.replace("2026-01-0", "2026-02-0").replace("\"first\"", "\"later\"");
+    let more = session("later", "msg_2", "more").replace("2026-01-0", "2026-03-0");
+    (scene, [first, format!("{copied}{more}")])
+}
+
+#[test]
+fn a_session_that_is_pushed_alone_takes_its_calls_from_the_others() {
+    let (scene, [first, later]) = with_fork();
+    scene.put("-p/later.jsonl", &later);
+    scene.put("-p/other.jsonl", &session("other", "msg_3", "hello"));
+    scene.push();
+    scene.put("-p/first.jsonl", &first);
+    // A third one has changed, but nobody asked for it.
+    scene.put("-p/other.jsonl", &session("other", "msg_4", "hello"));
+    let pushed = push_one(&scene, "first");
+    assert_eq!((pushed.sessions, pushed.unchanged), (2, 0));
+    let all = [("first", [2, 0]), ("later", [2, 2]), ("other", [2, 0])];
+    assert_eq!(calls(&scene), wanted(all));
+    let ids: Vec<String> =
+        scene.rows("calls").iter().map(|row| row["message_id"].to_string()).collect();
+    assert!(ids.iter().any(|id| id.contains("msg_3")), "{ids:?}");
+    // What is not in the lake stays out of it.
+    let (scene, [first, later]) = with_fork();
+    scene.put("-p/later.jsonl", &later);
+    scene.put("-p/first.jsonl", &first);
+    assert_eq!(push_one(&scene, "first").sessions, 1);
+    assert_eq!(calls(&scene), wanted([("first", [2, 0])]));
+}
+
+#[test]
+fn calls_of_a_session_that_the_client_has_deleted_stay_its_own() {
+    let (scene, [first, later]) = with_fork();
+    let path = scene.put("-p/first.jsonl", &first);
+    let fork = scene.put("-p/later.jsonl", &later);
+    scene.push();
+    let both = wanted([("first", [2, 0]), ("later", [2, 2])]);
+    assert_eq!(calls(&scene), both);
+    fs::remove_file(path).unwrap();
+    scene.push();
+    assert_eq!(calls(&scene), both);
+    // Also after the copy has grown, and of a copy of the copy.
+    let last = session("later", "msg_5", "last").replace("2026-01-0", "2026-04-0");
+    fs::write(&fork, format!("{later}{last}")).unwrap();
+    scene.put(
+        "-p/third.jsonl",
+        &later.replace("\"later\"", "\"third\"").replace("2026-0", "2027-0"),
+    );
+    scene.push();
+    let all = wanted([("first", [2, 0]), ("later", [4, 2]), ("third", [0, 4])]);
+    assert_eq!(calls(&scene), all);
+    fs::remove_file(fork).unwrap();
+    scene.push();
+    assert_eq!(calls(&scene), all);
+    // Erased, it has nothing in the lake any more.
+    lake::erase(&scene.lake(), "first", "m1").unwrap();
+    lake::erase(&scene.lake(), "later", "m1").unwrap();
+    for session in ["first", "later"] {
+        let record = Record { session: session.to_owned(), ..Record::default() };
+        scene.state("lake").add(record).unwrap();
+    }
+    scene.push();
+    assert_eq!(calls(&scene), wanted([("third", [4, 0])]));
+}
+
+/// The client deletes old files one by one: of a long session, only sub-agents may be left.
+#[test]
+fn what_is_left_of_a_deleted_session_replaces_nothing() {
+    let scene = Scene::new();
+    let path = scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    let agent =
+        session("one", "msg_2", "hello").replace("\"type\"", "\"isSidechain\":true,\"type\"");
+    scene.put("-p/one/subagents/agent-a1.jsonl", &agent);
+    // Another one never had a transcript of its own here.
+    scene.put("-p/two/subagents/agent-a2.jsonl", &agent.replace("msg_2", "msg_4"));
+    scene.push();
+    let before = scene.files();
+    assert_eq!(calls(&scene), wanted([("one", [4, 0]), ("two", [2, 0])]));
+    fs::remove_file(path).unwrap();
+    scene.put("-p/two/subagents/agent-a3.jsonl", &agent.replace("msg_2", "msg_5"));
+    let pushed = scene.push();
+    assert_eq!((pushed.sessions, pushed.unchanged), (1, 1));
+    assert_eq!(calls(&scene), wanted([("one", [4, 0]), ("two", [4, 0])]));
+    let of_one = |key: &&String| key.ends_with("-one.parquet");
+    let after = scene.files();
+    for key in before.keys().filter(of_one) {
+        assert!(before[key] == after[key], "{key}");
+    }
+}
+
+#[test]
+fn a_folder_that_was_removed_is_filled_again() {
+    let scene = Scene::with_samples();
+    let first = scene.push();
+    let before = scene.files();
+    fs::remove_dir_all(scene.path("lake")).unwrap();
+    assert_eq!(scene.push().sessions, first.sessions);
+    assert!(scene.files() == before);
+}
+
+/// A machine that is new in a bucket of many lists only what could be its own.
+#[test]
+fn without_a_state_only_objects_of_this_machine_are_listed() {
+    let server = S3::start().unwrap();
+    let target = bucket(&server);
+    let scene = Scene::new();
+    for number in 0..60 {
+        let id = format!("s{number}");
+        scene.put(&format!("-p/{id}.jsonl"), &session(&id, &format!("msg_{id}"), "hello"));
+    }
+    for machine in ["m1", "m3"] {
+        let mut state = scene.state(machine);
+        scene.try_push(&target, &policy(machine), &mut state).1.unwrap();
+    }
+    let all = server.objects();
+    // One session is on another day now, and so it is after the state was lost.
+    let path = scene.put("-p/s7.jsonl", &session("s7", "msg_s7", "hello"));
+    let moved = fs::read_to_string(&path).unwrap().replace("2026-01-0", "2026-03-0");
+    fs::write(&path, moved).unwrap();
+    scene.try_push(&target, &policy("m1"), &mut scene.state("lost")).1.unwrap();
+    let days = |machine: &str| {
+        let name = format!("/{machine}-s7.parquet");
+        let keys = server.objects().into_keys().filter(|key| key.ends_with(&name));
+        keys.map(|key| key.split('/').nth(4).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(days("m1"), ["day=2026-03-02"; 7]);
+    assert_eq!(days("m3"), ["day=2026-01-02"; 7]);
+    assert_eq!(server.objects().len(), all.len());
+    // For each of two tables: the days, and in each of two days one or two pages of 50.
+    server.set_mood(testkit::s3::Mood::Good);
+    let new = policy("m2");
+    let nothing: Vec<&Group> = Vec::new();
+    let ledger = scene.ledger();
+    let push =
+        Push { ledger: &ledger, target: &target, policy: &new, threads: 2, again: Again::Changed };
+    let mut state = scene.state("m2");
+    let groups = groups(&ledger, &state);
+    push.run(&groups, &nothing, &mut state, &Progress::default()).1.unwrap();
+    assert!(server.served() <= 6, "{} requests", server.served());
+}

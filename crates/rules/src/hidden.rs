@@ -1,0 +1,312 @@
+//! Commands that may run something that is not in their text, or that is not the text of a shell.
+//!
+//! Where rules forbid something, such a command is a question.
+
+use crate::command::{SHELLS, base};
+use crate::git::{self, means_option};
+use crate::harmless::{edited_script, is_harmless_variable};
+use crate::shell::{Arg, Simple};
+
+/// Programs that run a text of another language, and the options before it: single letters, and
+/// long names.
+const LANGUAGES: &[(&str, &str, &[&str])] = &[
+    ("bun", "ep", &["--eval", "--print", "eval"]),
+    ("deno", "", &["eval", "repl"]),
+    ("elixir", "e", &["--eval", "--rpc-eval"]),
+    ("emacs", "fl", &["--eval", "--execute", "--funcall", "--load", "--script"]),
+    ("erl", "", &["-eval"]),
+    ("ex", "cSs", &["--cmd"]),
+    ("expect", "c", &[]),
+    ("ghc", "e", &[]),
+    ("groovy", "e", &[]),
+    ("guile", "ce", &[]),
+    ("ipython", "c", &[]),
+    ("julia", "eE", &["--eval", "--print"]),
+    ("lua", "e", &[]),
+    ("luajit", "e", &[]),
+    ("m4", "D", &[]),
+    ("node", "epr", &["--eval", "--print", "--require", "--import"]),
+    ("nodejs", "epr", &["--eval", "--print", "--require", "--import"]),
+    ("nvim", "cSs", &["--cmd"]),
+    ("octave", "", &["--eval"]),
+    ("osascript", "e", &[]),
+    ("perl", "eEM", &[]),
+    ("php", "rBRE", &["--run"]),
+    ("powershell", "cCeE", &["-Command", "-EncodedCommand"]),
+    ("pwsh", "cCeE", &["-Command", "-EncodedCommand"]),
+    ("pypy", "c", &[]),
+    ("python", "c", &[]),
+    ("R", "e", &[]),
+    ("racket", "e", &["--eval"]),
+    ("Rscript", "e", &[]),
+    ("ruby", "e", &[]),
+    ("sbcl", "", &["--eval"]),
+    ("scala", "e", &[]),
+    ("swift", "e", &[]),
+    ("tclsh", "", &[]),
+    ("vi", "cSs", &["--cmd"]),
+    ("view", "cSs", &["--cmd"]),
+    ("vim", "cSs", &["--cmd"]),
+    ("xonsh", "c", &[]),
+];
+
+/// Options that name a program, or a text that is run, by the programs that have them.
+const RUNNING: &[(&str, &[&str])] = &[
+    ("cargo", &["--config"]),
+    ("cpio", &["--rsh-command"]),
+    ("diff3", &["--diff-program"]),
+    ("gcc", &["-wrapper", "-B", "-fplugin"]),
+    ("clang", &["-B", "-fplugin"]),
+    ("go", &["-exec", "-toolexec", "-vettool"]),
+    ("install", &["--strip-program"]),
+    ("make", &["--eval"]),
+    ("gmake", &["--eval"]),
+    ("man", &["-P", "--pager", "-H", "--html"]),
+    ("mysql", &["-e", "--execute"]),
+    ("nc", &["-e", "-c"]),
+    ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
+    ("npm", &["--script-shell", "--node-options"]),
+    ("psql", &["-c", "--command"]),
+    ("rg", &["--pre"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-o", "-S", "-F"]),
+    ("sdiff", &["--diff-program"]),
+    ("sftp", &["-o", "-S", "-F"]),
+    ("socat", &["EXEC:", "SYSTEM:", "exec:", "system:"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
+    ("ssh", &["-o", "-F"]),
+    (
+        "tar",
+        &[
+            "--to-command",
+            "--checkpoint-action",
+            "-I",
+            "--use-compress-program",
+            "--rsh-command",
+            "--rmt-command",
+            "-F",
+            "--info-script",
+            "--new-volume-script",
+        ],
+    ),
+    ("wget", &["--use-askpass"]),
+    ("zip", &["-TT", "--unzip-command"]),
+];
+
+/// Programs that run what they read, or what is in a file, later or at once.
+const READERS: &[&str] = &["at", "batch", "crontab"];
+
+/// Why a command may run something that is not in its text: where rules forbid something, that is
+/// a question.
+pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
+    let (first, words) = simple.words.split_first()?;
+    if simple.assignments.iter().any(|(name, value)| !is_harmless_variable(name, value)) {
+        return Some("it sets a variable that may decide what runs");
+    }
+    let name = base(&first.text);
+    if name == "git" {
+        return git::hides(simple);
+    }
+    if SHELLS.contains(&name) {
+        return of_shell(words);
+    }
+    if READERS.contains(&name) {
+        return Some("it runs later what it reads");
+    }
+    if let Some((_, options)) = RUNNING.iter().find(|(program, _)| *program == name)
+        && words.iter().any(|word| options.iter().any(|option| is_option(&word.text, option)))
+    {
+        return Some("it names a program that it runs");
+    }
+    if matches!(name, "make" | "gmake") {
+        let is_set = |word: &Arg| word.text.contains('=') && !word.text.starts_with('-');
+        return words.iter().any(is_set).then_some("it sets a variable that may decide what runs");
+    }
+    of_builtin(name, words).or_else(|| of_language(name, words))
+}
+
+/// Whether a word is this option, with or without a value.
+fn is_option(word: &str, option: &str) -> bool {
+    if option.starts_with("--") { means_option(word, option) } else { word.starts_with(option) }
+}
+
+/// A program that runs a text of a shell.
+fn of_shell(words: &[Arg]) -> Option<&'static str> {
+    let is_option = |word: &&Arg| word.text.starts_with(['-', '+']) && word.text.len() > 1;
+    let is_asked = words.iter().any(|word| word.text == "--version");
+    let mut options = words.iter().filter(is_option);
+    let has_text = options.any(|word| !word.text.starts_with("--") && word.text.contains('c'));
+    let reads = |word: &Arg| {
+        let text = &word.text;
+        text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/")
+    };
+    let script = words.iter().find(|word| !is_option(word));
+    let is_told = words.iter().any(|word| {
+        let text = word.text.as_str();
+        let is_short = text.starts_with('-') && !text.starts_with("--");
+        is_short && !text.contains('c') && text.contains(['s', 'i'])
+            || ["--rcfile", "--init-file"].iter().any(|option| means_option(text, option))
+    });
+    let is_read = !has_text && script.is_none_or(reads) || is_told;
+    (is_read && !is_asked).then_some("it runs what it reads")
+}
+
+/// A command of the shell itself that changes what others mean, or evaluates its words.
+fn of_builtin(name: &str, words: &[Arg]) -> Option<&'static str> {
+    let is = |text: &str| words.iter().any(|word| word.text == text);
+    let has = |letter: char| {
+        let is_short = |word: &Arg| word.text.starts_with('-') && !word.text.starts_with("--");
+        words.iter().any(|word| is_short(word) && word.text.contains(letter))
+    };
+    match name {
+        "." | "source" => Some("it runs a file in this shell"),
+        "alias" if words.iter().any(|word| word.text.contains('=')) => Some("it defines an alias"),
+        "hash" if has('p') => Some("it changes what a name means"),
+        "enable" if has('f') => Some("it loads a command of the shell"),
+        "mapfile" | "readarray" if has('C') => Some("it runs a text for each line"),
+        "complete" | "compgen" if has('C') || has('F') || has('W') => {
+            Some("it runs a text to complete words")
+        }
+        "bind" | "fc" => Some("it may run what was said before"),
+        "test" | "[" if is("-v") || is("-R") => Some("it evaluates the name of a variable"),
+        "export" | "declare" | "typeset" | "local" | "readonly" => {
+            let decides = |word: &Arg| match word.text.split_once('=') {
+                Some((name, value)) => !is_harmless_variable(name, value),
+                None => word.text.contains('['),
+            };
+            let is_set = words.iter().any(decides) || has('n') || has('i');
+            is_set.then_some("it sets a variable that may decide what runs")
+        }
+        "let" | "unset" | "read" | "printf" | "wait" | "getopts" => {
+            let is_evaluated =
+                |word: &Arg| word.text.contains('[') && word.text.contains(['$', '`']);
+            words.iter().any(is_evaluated).then_some("it evaluates the name of a variable")
+        }
+        _ => None,
+    }
+}
+
+/// A program that runs a text of another language.
+fn of_language(name: &str, words: &[Arg]) -> Option<&'static str> {
+    const OTHER: &str = "it runs a text of another language";
+    if matches!(name, "awk" | "gawk" | "mawk" | "nawk") {
+        return (!is_plain_awk(words)).then_some(OTHER);
+    }
+    if matches!(name, "sed" | "gsed") {
+        return (!is_plain_sed(words)).then_some(OTHER);
+    }
+    if name == "ed" {
+        return Some(OTHER);
+    }
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let (_, letters, options) =
+        LANGUAGES.iter().find(|(program, ..)| *program == name || *program == stem)?;
+    if words.iter().any(|word| matches!(word.text.as_str(), "--version" | "-V" | "-v" | "--help")) {
+        return None;
+    }
+    for word in words {
+        let text = word.text.as_str();
+        let is_long = options.iter().any(|option| match option.strip_prefix("--") {
+            Some(_) => means_option(text, option),
+            None => text == *option,
+        });
+        let is_short = text.starts_with('-')
+            && !text.starts_with("--")
+            && text.chars().skip(1).any(|c| letters.contains(c));
+        if is_long || is_short || (text.starts_with('+') && letters.contains('S')) {
+            return Some(OTHER);
+        }
+        // From here on they are words of the program.
+        let is_standard = text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/");
+        if is_standard {
+            return Some("it runs what it reads");
+        }
+        if !text.starts_with('-') {
+            return None;
+        }
+        if text == "-m" {
+            return None;
+        }
+    }
+    Some("it runs what it reads")
+}
+
+/// Whether a program of awk runs no other one.
+fn is_plain_awk(words: &[Arg]) -> bool {
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let text = word.text.as_str();
+        match text {
+            "-F" | "-v" => _ = rest.next(),
+            _ if text.starts_with("-F") || text.starts_with("-v") => {}
+            _ if text.starts_with('-') => return false,
+            _ => {
+                let without_or = text.replace("||", "");
+                return !text.contains("system") && !without_or.contains(['|', '@']);
+            }
+        }
+    }
+    false
+}
+
+/// Whether scripts of sed neither run nor write anything.
+fn is_plain_sed(words: &[Arg]) -> bool {
+    let mut scripts = Vec::new();
+    let mut rest = words.iter();
+    let mut first = None;
+    while let Some(word) = rest.next() {
+        let text = word.text.as_str();
+        match text {
+            "-e" | "--expression" => scripts.extend(rest.next().map(|word| word.text.as_str())),
+            _ if text.starts_with("--expression=") => {
+                scripts.extend(text.split_once('=').map(|(_, script)| script));
+            }
+            _ if text.starts_with("--") => {
+                if !matches!(text, "--quiet" | "--silent" | "--regexp-extended" | "--in-place") {
+                    return false;
+                }
+            }
+            _ if text.starts_with('-') && text.len() > 1 => {
+                if !text.chars().skip(1).all(|c| "nErisz".contains(c)) && !text.starts_with("-i") {
+                    return false;
+                }
+            }
+            _ => _ = first.get_or_insert(text),
+        }
+    }
+    if scripts.is_empty() {
+        scripts.extend(first);
+    }
+    !scripts.is_empty() && scripts.iter().all(|script| is_plain_script(script))
+}
+
+fn is_plain_script(script: &str) -> bool {
+    let script = script.trim();
+    if edited_script(script) {
+        return true;
+    }
+    let parts = script.split([';', '\n']).map(str::trim).filter(|part| !part.is_empty());
+    parts.clone().count() > 0
+        && parts.into_iter().all(|part| {
+            let command = without_addresses(part);
+            matches!(command, "p" | "d" | "q" | "=" | "n" | "N" | "P" | "D" | "h" | "G" | "x")
+                || edited_script(command)
+        })
+}
+
+/// A command of sed without the lines that it is for.
+fn without_addresses(mut command: &str) -> &str {
+    loop {
+        command = command.trim_start_matches(|c: char| c.is_ascii_digit() || ",$!~ ".contains(c));
+        let Some(rest) = command.strip_prefix('/') else { return command };
+        let mut is_escaped = false;
+        let end = rest.find(|c: char| {
+            let is_end = c == '/' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            is_end
+        });
+        let Some(end) = end else { return "" };
+        command = &rest[end + 1..];
+    }
+}

@@ -1,0 +1,75 @@
+use std::fmt::Write as _;
+
+use transcript::format::secret::Values;
+
+use super::*;
+
+/// A session with enough turns for several folded pages.
+fn session() -> (tempfile::TempDir, Session) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("11111111-1111-4111-8111-111111111111.jsonl");
+    let mut lines = String::new();
+    for number in 0..400 {
+        let parent = if number == 0 { "null".to_owned() } else { format!("\"a{}\"", number - 1) };
+        let time = "\"timestamp\":\"2026-01-01T00:00:00.000Z\"";
+        let _ = write!(
+            lines,
+            "{{\"type\":\"user\",\"uuid\":\"u{number}\",\"parentUuid\":{parent},{time},\
+             \"message\":{{\"role\":\"user\",\"content\":\"prompt{number}x\"}}}}\n\
+             {{\"type\":\"assistant\",\"uuid\":\"a{number}\",\"parentUuid\":\"u{number}\",{time},\
+             \"message\":{{\"id\":\"m{number}\",\"role\":\"assistant\",\"model\":\"m\",\"content\":[\
+             {{\"type\":\"text\",\"text\":\"answer{number}x {}\"}},\
+             {{\"type\":\"tool_use\",\"id\":\"t{number}\",\"name\":\"Bash\",\"input\":{{\"command\":\"call{number}x\"}}}}]}}}}\n",
+            "words ".repeat(1_500),
+        );
+    }
+    std::fs::write(&path, lines).unwrap();
+    (folder, Session::at(&path).unwrap())
+}
+
+fn written(session: &Session, turns: Option<Vec<bool>>, has_tools: bool) -> String {
+    let redactor = Arc::<Redactor>::default();
+    let cover = Cover::new(Arc::clone(&redactor), Values::default());
+    let (prices, cover) = (Prices::default(), Some(&cover));
+    let (has_thinking, has_session, redactor, prices) = (true, false, &redactor, &prices);
+    let wish = FileWish { turns, has_thinking, has_tools, has_session, cover, redactor, prices };
+    let mut out = Vec::new();
+    write_file(session, &wish, &mut out).unwrap();
+    write_end(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn the_same_on_one_thread_and_on_several() {
+    let (_folder, session) = session();
+    let several = written(&session, None, true);
+    let one = threads::alone(|| written(&session, None, true));
+    assert!(several == one, "a file depends on the number of threads");
+    assert!(several.matches("<details class=\"page\"").count() > 1);
+    // Every turn once, in order, and every element that is opened is closed.
+    let html = several.split("<script>").next().unwrap();
+    let turns = html.split("data-turn=\"").skip(1);
+    let turns = turns.map(|rest| rest[..rest.find('"').unwrap()].parse().unwrap());
+    assert_eq!(turns.collect::<Vec<usize>>(), (1..=400).collect::<Vec<_>>());
+    for name in ["details", "div", "main", "aside", "section", "ul", "ol", "table"] {
+        let begun = [" ", ">"].map(|next| html.matches(&format!("<{name}{next}")).count());
+        let ended = html.matches(&format!("</{name}>")).count();
+        assert_eq!(begun.iter().sum::<usize>(), ended, "{name}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_nowhere_in_it() {
+    let (_folder, session) = session();
+    let chosen: Vec<bool> = (0..400).map(|turn| turn == 7 || turn == 8).collect();
+    let few = written(&session, Some(chosen), true);
+    for turn in [0, 6, 9, 399] {
+        for word in ["prompt", "answer", "call"] {
+            assert!(!few.contains(&format!("{word}{turn}x")), "{word} of turn {turn}");
+        }
+    }
+    assert!(few.contains("prompt7x") && few.contains("answer8x") && few.contains("call8x"));
+    assert!(few.contains("<title>prompt7x</title>"));
+    let talk = written(&session, None, false);
+    assert!(talk.contains("answer399x") && !talk.contains("call3x"));
+}
