@@ -1,4 +1,4 @@
-//! Sessions as Parquet on object storage, for engines that exist: `DuckDB`, `ClickHouse`, Spark.
+//! Sessions as Parquet on object storage, for engines that exist: DuckDB, ClickHouse, Spark.
 //!
 //! A session becomes one object of each table (`schema`), named after the day, the machine and the
 //! session, so that pushing it again overwrites. Invariants: what calls took and cost is what

@@ -16,7 +16,7 @@ use crate::outside::outside_of_homes;
 use crate::text::one_line;
 use crate::world::World;
 
-/// Push sessions as Parquet to a folder or a bucket, for `DuckDB`, `ClickHouse`, Spark
+/// Push sessions as Parquet to a folder or a bucket, for DuckDB, ClickHouse, Spark
 ///
 /// Nothing is sent before a target is named: with `--to`, or with `to` in `[lake]` of the
 /// configuration. docs/lake.md has the tables, questions in SQL, and what it costs.
