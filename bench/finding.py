@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Finding and counting: quipu's catalog, search and usage beside agentsview and ccusage.
 
-    bench/finding.py [--megabytes 1000] [--rounds 5] [--without-agentsview]
+    bench/finding.py [--megabytes 1000] [--rounds 5] [--without-agentsview] [--quipu FILE]
 
 Makes a home of that size from ../shared/corpus (`make_corpus.py`), installs the peers from npm and PyPI, builds
-the release binary, then runs each program in turn over the same files with a warm cache. Everything it makes is
+the release binary, or takes FILE, then runs each program in turn over the same files with a warm cache. Everything it makes is
 under target/bench. Prints wall time and peak memory, best of the rounds, and how the figures stand to their
 goals. Exit 1 if a goal is missed.
 """
@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 
-from reading import HOME, ROOT, WORK, best, build, run
+from reading import HOME, ROOT, WORK, best, build, peers, run
 
 AGENTSVIEW = "0.46.1"
 CATALOG = WORK / "catalog.sqlite"
@@ -85,6 +85,7 @@ def main():
     args.add_argument("--megabytes", type=int, default=1000)
     args.add_argument("--rounds", type=int, default=5)
     args.add_argument("--without-agentsview", action="store_true", help="its first sync takes minutes")
+    args.add_argument("--quipu", metavar="FILE", help="a release binary, instead of building one")
     args = args.parse_args()
     corpus = ROOT.parent / "shared" / "corpus"
     if not corpus.is_dir():
@@ -92,13 +93,14 @@ def main():
     (WORK / "empty").mkdir(parents=True, exist_ok=True)
     make = [sys.executable, str(ROOT / "bench" / "make_corpus.py"), str(corpus), str(HOME)]
     subprocess.run([*make, "--megabytes", str(args.megabytes)], check=True)
-    ccusage = str(build())
+    program = str(pathlib.Path(args.quipu).resolve()) if args.quipu else QUIPU
+    ccusage = str(peers() if args.quipu else build())
     files = sorted(HOME.rglob("*.jsonl"))
     source = sum(path.stat().st_size for path in files)
     print(f"{len(files)} files, {source / 1e6:.0f} MB\n")
 
     def quipu(command, *more, codes=(0,)):
-        return run([QUIPU, *command.split(), *more], codes=codes)
+        return run([program, *command.split(), *more], codes=codes)
 
     with_catalog = ("--catalog", str(CATALOG))
     verdicts = (0, 10, 11, 12)
@@ -133,15 +135,15 @@ def main():
     largest = max(files, key=lambda path: path.stat().st_size)
     asked = WORK / "statusline.json"
     asked.write_text(json.dumps({"session_id": largest.stem, "transcript_path": str(largest)}))
-    result["usage --statusline"] = best([run([QUIPU, "usage", "--statusline", *with_catalog], stdin=asked)
+    result["usage --statusline"] = best([run([program, "usage", "--statusline", *with_catalog], stdin=asked)
                                          for _ in rounds])
     programs = {
-        "usage --by day, catalog": [QUIPU, "usage", "--by", "day", *with_catalog],
-        "usage --by day, no catalog": [QUIPU, "usage", "--by", "day", "--no-catalog"],
-        "inventory --all": [QUIPU, "inventory", "--all"],
+        "usage --by day, catalog": [program, "usage", "--by", "day", *with_catalog],
+        "usage --by day, no catalog": [program, "usage", "--by", "day", "--no-catalog"],
+        "inventory --all": [program, "inventory", "--all"],
         "ccusage claude daily": [ccusage, "claude", "daily", "--offline", "--json"],
-        "check --all": [QUIPU, "check", "--all"],
-        "check --all, one thread": [QUIPU, "check", "--all", "--threads", "1"],
+        "check --all": [program, "check", "--all"],
+        "check --all, one thread": [program, "check", "--all", "--threads", "1"],
     }
     rows = {name: [] for name in programs}
     for _ in rounds:

@@ -47,9 +47,14 @@ def best(rows):
 
 
 def build():
-    quiet = {"stdout": subprocess.DEVNULL}
     subprocess.run(["cargo", "build", "--release", "-q"], cwd=ROOT, check=True)
     subprocess.run(["cargo", "build", "--release", "-q"], cwd=ROOT / "bench" / "engine", check=True)
+    return peers()
+
+
+def peers():
+    """The path of ccusage, installed if it is not there."""
+    quiet = {"stdout": subprocess.DEVNULL}
     if not (PEERS / "node_modules" / "ccusage").exists():
         PEERS.mkdir(parents=True, exist_ok=True)
         packages = [f"ccusage@{CCUSAGE}", f"@ccusage/ccusage-linux-x64@{CCUSAGE}"]

@@ -42,17 +42,26 @@ const OFFLINE: u64 = 12_000;
 /// What the summary and the answer to it need, in tokens.
 const RESERVE: u64 = 33_000;
 
-/// The number of tokens from which a conversation is summarised by itself. `percent` is the user's
-/// wish.
-pub(crate) fn threshold(window: u64, percent: Option<u64>) -> u64 {
+/// When a conversation is summarised by itself, as the user wants it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactAt {
+    /// How full the window may be, in percent; None for the usual.
+    pub percent: Option<u64>,
+    /// How many tokens count as the window, if that is less than the model's.
+    pub window: Option<u64>,
+}
+
+/// The number of tokens from which a conversation is summarised by itself.
+pub(crate) fn threshold(window: u64, at: CompactAt) -> u64 {
+    let window = at.window.map_or(window, |wanted| wanted.min(window));
     let usual = window.saturating_sub(RESERVE.min(window / 2));
-    percent.map_or(usual, |percent| (window / 100 * percent.min(100)).min(usual))
+    at.percent.map_or(usual, |percent| (window / 100 * percent.min(100)).min(usual))
 }
 
 /// How many bytes of the last messages stay as they are, beside a summary: with more, the next
 /// summary would follow at once.
-pub(crate) fn tail_bytes(window: Option<u64>) -> usize {
-    let tokens = threshold(window.unwrap_or(USUAL_WINDOW), None) / TAIL;
+pub(crate) fn tail_bytes(window: Option<u64>, at: CompactAt) -> usize {
+    let tokens = threshold(window.unwrap_or(USUAL_WINDOW), at) / TAIL;
     usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
 }
 

@@ -128,8 +128,13 @@ fn the_summary_is_what_stands_between_the_marks() {
 
 #[test]
 fn the_threshold_leaves_room_for_the_summary() {
-    assert_eq!(threshold(1_000_000, None), 967_000);
-    assert_eq!(threshold(200_000, Some(50)), 100_000);
-    assert_eq!(threshold(200_000, Some(500)), 167_000);
-    assert_eq!(threshold(1_000, None), 500);
+    let usual = CompactAt::default();
+    let percent = |percent| CompactAt { percent: Some(percent), window: None };
+    let window = |window| CompactAt { percent: None, window: Some(window) };
+    assert_eq!(threshold(1_000_000, usual), 967_000);
+    assert_eq!(threshold(200_000, percent(50)), 100_000);
+    assert_eq!(threshold(200_000, percent(500)), 167_000);
+    assert_eq!(threshold(1_000, usual), 500);
+    assert_eq!(threshold(1_000_000, window(200_000)), 167_000);
+    assert_eq!(threshold(200_000, window(1_000_000)), 167_000);
 }

@@ -32,6 +32,20 @@ pub struct Context {
     /// The surroundings as of the last resume, if they were different.
     #[serde(default)]
     pub latest_surroundings: Option<String>,
+    /// The instruction files that were read now.
+    #[serde(skip)]
+    pub loaded: Vec<Loaded>,
+}
+
+/// An instruction file that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Its path.
+    pub path: PathBuf,
+    /// Whose it is: `User`, `Project` or `Local`.
+    pub memory: &'static str,
+    /// The file that imports it.
+    pub parent: Option<PathBuf>,
 }
 
 /// The most bytes of an instruction file. Longer ones are cut: they are sent with every request.
@@ -74,7 +88,7 @@ impl Context {
     /// Collects the context. Also returns what was left out.
     pub fn look(places: Places<'_>, date: &str, model: &str) -> (Context, LeftOut) {
         let mut reminder = String::new();
-        let (files, outside) = instructions(places);
+        let ContextFile { files, outside, loaded, .. } = instructions(places);
         if !files.is_empty() {
             reminder.push_str(
                 "# claudeMd\nThe user's and the project's instructions. Follow them.\n\n",
@@ -98,7 +112,8 @@ impl Context {
         }
         let left_out =
             LeftOut { instructions: outside, is_repository: is_repository && !is_trusted };
-        (Context { reminder: tagged(&reminder), surroundings, ..Context::default() }, left_out)
+        let reminder = tagged(&reminder);
+        (Context { reminder, surroundings, loaded, ..Context::default() }, left_out)
     }
 
     /// Updates the context to the current state. Returns what the model has to be told about it.
@@ -146,10 +161,10 @@ type Instruction = (PathBuf, &'static str, String);
 
 /// The instruction files in order of precedence, each once; and those that lead out of their
 /// folder.
-fn instructions(places: Places<'_>) -> (Vec<Instruction>, Vec<PathBuf>) {
+fn instructions(places: Places<'_>) -> ContextFile {
     let mut found = ContextFile::within(places.home);
     found.user = places.user.map(Path::to_owned);
-    found.file(&places.home.join("CLAUDE.md"), USERS, 0);
+    found.file(&places.home.join("CLAUDE.md"), USERS, TOP);
     let above: Vec<&Path> = places.cwd.ancestors().collect();
     for folder in above.iter().rev() {
         // The folder of the user's own instructions is not a project.
@@ -157,26 +172,32 @@ fn instructions(places: Places<'_>) -> (Vec<Instruction>, Vec<PathBuf>) {
         if !is_user {
             found.root = real(folder);
             let before = found.files.len();
-            found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
-            found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, 0);
+            found.file(&folder.join("CLAUDE.md"), PROJECTS, TOP);
+            found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, TOP);
             found.rules(&folder.join(".claude/rules"));
             // Other agents read this name. It is read only if the project has none of the files
             // above.
             if found.files.len() == before {
-                found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
+                found.file(&folder.join("AGENTS.md"), PROJECTS, TOP);
             }
-            found.file(&folder.join("CLAUDE.local.md"), LOCAL, 0);
+            found.file(&folder.join("CLAUDE.local.md"), LOCAL, TOP);
         }
     }
-    (found.files, found.outside)
+    found
 }
 
 const USERS: &str = "the user's instructions for all projects";
 const PROJECTS: &str = "the project's instructions";
 const LOCAL: &str = "the user's instructions for this project";
 
+/// How deep a file is among imports, and which file imports it.
+type Import<'a> = (usize, Option<&'a Path>);
+/// A file that nothing imports.
+const TOP: Import<'static> = (0, None);
+
 struct ContextFile {
     files: Vec<Instruction>,
+    loaded: Vec<Loaded>,
     seen: HashSet<PathBuf>,
     /// The folder that the instructions are for, with its links followed: only files inside it are
     /// read.
@@ -189,8 +210,8 @@ struct ContextFile {
 
 impl ContextFile {
     fn within(root: &Path) -> ContextFile {
-        let (files, seen, outside) = Default::default();
-        ContextFile { files, seen, root: real(root), user: None, outside }
+        let (files, loaded, seen, outside) = Default::default();
+        ContextFile { files, loaded, seen, root: real(root), user: None, outside }
     }
 
     /// Reads the rules of a project, in the order of their names. Rules for certain files only are
@@ -201,7 +222,7 @@ impl ContextFile {
             files.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();
         files.sort();
         for file in files {
-            self.read(&file, PROJECTS, 0, |text| {
+            self.read(&file, PROJECTS, TOP, |text| {
                 let mut lines = text.lines();
                 lines.next() == Some("---")
                     && lines
@@ -211,15 +232,15 @@ impl ContextFile {
         }
     }
 
-    fn file(&mut self, path: &Path, kind: &'static str, depth: usize) {
-        self.read(path, kind, depth, |_| false);
+    fn file(&mut self, path: &Path, kind: &'static str, import: Import<'_>) {
+        self.read(path, kind, import, |_| false);
     }
 
     fn read(
         &mut self,
         path: &Path,
         kind: &'static str,
-        depth: usize,
+        (depth, parent): Import<'_>,
         is_left_out: impl Fn(&str) -> bool,
     ) {
         let Ok(real) = path.canonicalize() else { return };
@@ -239,6 +260,15 @@ impl ContextFile {
         let imports = imports(&text);
         if !text.trim().is_empty() {
             self.files.push((path.to_owned(), kind, text.trim_end().to_owned()));
+            self.loaded.push(Loaded {
+                path: path.to_owned(),
+                memory: match kind {
+                    USERS => "User",
+                    LOCAL => "Local",
+                    _ => "Project",
+                },
+                parent: parent.map(Path::to_owned),
+            });
         }
         let folder = path.parent().unwrap_or(Path::new("."));
         for name in imports.iter().filter(|_| depth < DEEPEST) {
@@ -252,7 +282,7 @@ impl ContextFile {
                 && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
                 && !name.starts_with("~/");
             if is_beside || named.canonicalize().is_ok_and(|found| found.starts_with(&self.root)) {
-                self.file(&named, kind, depth + 1);
+                self.file(&named, kind, (depth + 1, Some(path)));
             }
         }
     }
@@ -290,9 +320,9 @@ pub(crate) fn nested(
             continue;
         }
         let mut found = ContextFile::within(root);
-        found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
+        found.file(&folder.join("CLAUDE.md"), PROJECTS, TOP);
         if found.files.is_empty() {
-            found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
+            found.file(&folder.join("AGENTS.md"), PROJECTS, TOP);
         }
         for (path, kind, content) in &found.files {
             let _ = write!(text, "Contents of {} ({kind}):\n\n{content}\n\n", path.display());

@@ -193,19 +193,19 @@ impl Bypass {
     }
 }
 
+/// A rule that would allow a call, as a change of permissions.
+pub(crate) fn suggested(rule: &str) -> Value {
+    let (tool, content) = rule.split_once('(').unwrap_or((rule, ""));
+    let mut one = json!({"toolName": tool});
+    if let Some(content) = content.strip_suffix(')') {
+        one["ruleContent"] = content.into();
+    }
+    json!({"type": "addRules", "rules": [one], "behavior": "allow", "destination": "session"})
+}
+
 /// The question whether a call may run, as an event.
 pub fn question(asked: &Asked) -> Value {
-    let mut suggestions = Vec::new();
-    if let Some(rule) = &asked.rule {
-        let (tool, content) = rule.split_once('(').unwrap_or((rule, ""));
-        let mut one = json!({"toolName": tool});
-        if let Some(content) = content.strip_suffix(')') {
-            one["ruleContent"] = content.into();
-        }
-        suggestions.push(json!({
-            "type": "addRules", "rules": [one], "behavior": "allow", "destination": "session",
-        }));
-    }
+    let suggestions: Vec<Value> = asked.rule.iter().map(|rule| suggested(rule)).collect();
     let mut input = asked.input.clone();
     if asked.what == AskedWhat::Outside {
         input["dangerouslyDisableSandbox"] = true.into();

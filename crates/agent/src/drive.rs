@@ -29,8 +29,10 @@ use crate::api::{ApiError, Model};
 use crate::block::text_of;
 use crate::control::{self, Wish};
 use crate::event::{AgentId, Event, delta};
+use crate::compact::{self, CompactAt};
+use crate::context::Loaded;
 use crate::hook::HookBook;
-use crate::host::{Host, Summary};
+use crate::host::{Audience, Host, Summary};
 use crate::model;
 use crate::permit::Permit;
 use crate::prompt::Wishes;
@@ -119,16 +121,20 @@ pub struct About {
     pub retry: Retry,
     /// Whether a conversation is summarised by itself before it is too long.
     pub compacts: bool,
-    /// How full it may be before that, in percent; None for the usual.
-    pub compact_percent: Option<u64>,
+    /// When that is.
+    pub compact_at: CompactAt,
     /// What the run may cost, in dollars.
     pub budget: Option<f64>,
-    /// The model that goes on if the other one is overloaded.
-    pub fallback: Option<String>,
+    /// The models that go on, in this order, if the one before is overloaded.
+    pub fallback: Vec<String>,
     /// What the system prompt of the main agent is made of.
     pub prompt: Wishes,
     /// What is added to the system prompts of sub-agents.
     pub more_for_agents: Option<String>,
+    /// The instruction files that were read at the start.
+    pub instructions: Vec<Loaded>,
+    /// Who follows the session.
+    pub audience: Audience,
 }
 
 impl Driver {
@@ -212,7 +218,8 @@ impl Driver {
             let has_agents = !self.nested.is_empty();
             let is_awaited = self.site.shells.awaits_news() || has_agents;
             if self.is_closed && (!is_awaited || patience.is_zero()) {
-                return code;
+                self.let_hooks_end(inbox, host);
+                return self.end.unwrap_or(code);
             }
             if host.is_gone() {
                 return NOBODY;
@@ -234,6 +241,17 @@ impl Driver {
                 })
             };
             self.take(note.unwrap_or(Note::Closed), host);
+        }
+    }
+
+    /// Waits for hooks that nothing else waits for. Each has a limit of its own.
+    fn let_hooks_end(&mut self, inbox: &Receiver<Note>, host: &mut dyn Host) {
+        while self.runs.has_any() && self.end.is_none() && !host.is_gone() {
+            match inbox.recv_timeout(OFTEN) {
+                Ok(note) => _ = self.take(note, host),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
         }
     }
 
@@ -378,6 +396,7 @@ impl Driver {
             }
             Report::Hooked(number, ran) => self.hooked(number, ran, host),
             Report::Late(request) => self.late(&request, host),
+            Report::Unanswered(request) => self.notify_of(id, &request, host),
             Report::Summarised(number, made) if number == agent.number => {
                 self.summarised(id, made, host);
             }
@@ -446,8 +465,9 @@ impl Driver {
                     "from_model": main.asking.model, "to_model": model,
                     "requested_model": request["model"], "source": "sdk",
                 });
+                let to = model.clone();
                 let then = Then::Switch(line.clone(), model);
-                let started = self.hook(&main, ("PreModelSwitch", ""), more, then, host);
+                let started = self.hook(&main, ("PreModelSwitch", &to), more, then, host);
                 let is_waiting = started.is_ok();
                 if let Err(Then::Switch(_, model)) = started {
                     self.switched(&main, model, host);
@@ -516,8 +536,20 @@ impl Driver {
         let used = used.unwrap_or_default();
         let window = used.window.unwrap_or(200_000);
         let percentage = (used.used * 100).checked_div(window).unwrap_or(0);
+        let parts = self.main().map(prompting::parts).unwrap_or_default();
+        let before: u64 = parts.iter().map(|(_, _, tokens)| tokens).sum();
+        let more = [
+            ("messages", "Messages", used.used.saturating_sub(before)),
+            ("free_space", "Free space", window.saturating_sub(used.used.max(before))),
+        ];
+        let category = |(id, name, tokens): &(&str, &str, u64)| {
+            let kind = if *id == "free_space" { "free" } else { "used" };
+            json!({"id": id, "name": name, "tokens": tokens, "color": "", "kind": kind})
+        };
+        let threshold = compact::threshold(window, self.about.compact_at);
         json!({
-            "categories": [{"name": "Messages", "tokens": used.used, "color": ""}],
+            "categories": parts.iter().chain(&more).map(category).collect::<Vec<_>>(),
+            "autoCompactThreshold": threshold, "isAutoCompactEnabled": self.about.compacts,
             "totalTokens": used.used, "maxTokens": window, "rawMaxTokens": window,
             "percentage": percentage, "model": self.main().map(|main| main.asking.model.clone()),
             "memoryFiles": [], "mcpTools": [], "agents": self.kinds.listed(), "gridRows": [],
@@ -572,11 +604,20 @@ impl Driver {
         failures: u32,
         host: &mut dyn Host,
     ) -> bool {
-        let other = self.about.fallback.clone().filter(|other| *other != agent.asking.model);
-        let Some(other) = other.filter(|_| failures >= OVERLOADED && error.is_overloaded()) else {
+        if !failures.is_multiple_of(OVERLOADED) || !error.is_overloaded() {
+            return false;
+        }
+        let from = agent.asking.model.clone();
+        // The one after this one in the list; the first, if this one is not in it.
+        let all = &self.about.fallback;
+        let at = all.iter().position(|one| *one == from).map_or(0, |at| at + 1);
+        let Some(other) = all.get(at).filter(|other| **other != from).cloned() else {
             return false;
         };
-        let from = agent.asking.model.clone();
+        if agent.id == AgentId::Main {
+            // The next turn tries the first one again.
+            self.next_model.get_or_insert(from.clone());
+        }
         host.event(&agent.id, &Event::FellBack { from, to: other.clone() });
         agent.go_on_with(other);
         true

@@ -7,17 +7,18 @@
 //! only says nothing; a refusal wins over everything else; hooks of a project run in the sandbox of
 //! commands.
 
+mod matcher;
 pub mod run;
 mod verdict;
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use regex::Regex;
 use rules::{Kind, Rule};
 use serde_json::{Map, Value};
 
 use crate::settings::Source;
+use matcher::Matcher;
 
 pub(crate) use verdict::{Permission, Verdict};
 
@@ -27,7 +28,7 @@ pub const EVENTS: [(&str, Occurs); 33] = [
     ("PostToolUse", Occurs::AndBlocks),
     ("PostToolUseFailure", Occurs::Here),
     ("PostToolBatch", Occurs::AndBlocks),
-    ("Notification", Occurs::Never("notices are only on a screen")),
+    ("Notification", Occurs::Here),
     ("UserPromptSubmit", Occurs::AndBlocks),
     ("UserPromptExpansion", Occurs::AndBlocks),
     ("SessionStart", Occurs::Here),
@@ -51,11 +52,11 @@ pub const EVENTS: [(&str, Occurs); 33] = [
     ("ConfigChange", Occurs::Never("settings are read once, at the start")),
     ("WorktreeCreate", Occurs::Never("no worktrees are made")),
     ("WorktreeRemove", Occurs::Never("no worktrees are made")),
-    ("InstructionsLoaded", Occurs::Never("instructions are read before hooks")),
+    ("InstructionsLoaded", Occurs::Here),
     ("CwdChanged", Occurs::Here),
     ("FileChanged", Occurs::Never("files are not watched")),
-    ("DirectoryAdded", Occurs::Never("folders are added at the start only")),
-    ("MessageDisplay", Occurs::Never("texts are shown as they are")),
+    ("DirectoryAdded", Occurs::Never("there is no `/add-dir`")),
+    ("MessageDisplay", Occurs::Here),
 ];
 
 /// Whether an event can happen.
@@ -74,8 +75,13 @@ pub fn occurs(event: &str) -> Option<Occurs> {
     EVENTS.iter().find(|(name, _)| *name == event).map(|(_, occurs)| *occurs)
 }
 
-/// How long a hook may take if it does not say.
-const USUAL: Duration = Duration::from_secs(60);
+/// How long a hook may take if it does not say; and those of some events.
+const USUAL: Duration = Duration::from_secs(600);
+const USUAL_OF: [(&str, Duration); 3] = [
+    ("MessageDisplay", Duration::from_secs(10)),
+    ("UserPromptSubmit", Duration::from_secs(30)),
+    ("SessionEnd", Duration::from_millis(1_500)),
+];
 /// How long it may take at most.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
@@ -142,29 +148,6 @@ impl PartialEq for Hook {
 
 impl Eq for Hook {}
 
-#[derive(Clone, Debug)]
-struct Matcher {
-    text: String,
-    regex: Option<Regex>,
-}
-
-impl Matcher {
-    fn new(text: &str) -> Option<Matcher> {
-        if text.is_empty() || text == "*" {
-            return None;
-        }
-        let regex = Regex::new(&format!("^(?:{text})$")).ok();
-        Some(Matcher { text: text.to_owned(), regex })
-    }
-
-    fn fits(&self, subject: &str) -> bool {
-        match &self.regex {
-            Some(regex) => regex.is_match(subject),
-            None => self.text.split('|').any(|name| name == subject),
-        }
-    }
-}
-
 /// The hooks of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookBook {
@@ -218,9 +201,20 @@ impl HookBook {
                     refuse("an entry has no list `hooks`".to_owned());
                     continue;
                 };
-                let matcher = one["matcher"].as_str().unwrap_or_default();
+                let matcher = match &one["matcher"] {
+                    Value::Null => Ok(None),
+                    Value::String(text) => Matcher::new(event, text),
+                    other => Err(format!("its matcher `{other}` is no text")),
+                };
+                let matcher = match matcher {
+                    Ok(matcher) => matcher,
+                    Err(why) => {
+                        refuse(why);
+                        continue;
+                    }
+                };
                 for hook in hooks {
-                    match read(event, matcher, hook, source) {
+                    match read(event, matcher.clone(), hook, source) {
                         Ok(hook) => self.hooks.push(hook),
                         Err(why) => refuse(why),
                     }
@@ -238,13 +232,16 @@ impl HookBook {
                 let ids = one["hookCallbackIds"].as_array().into_iter().flatten();
                 let on_failure = &one["onFailure"];
                 let blocks_on_failure = !on_failure.is_null() && on_failure != "continue";
+                // One that is not understood fits everything: rather too often than never.
+                let matcher = one["matcher"].as_str().unwrap_or_default();
+                let matcher = Matcher::new(event, matcher).unwrap_or_default();
                 for id in ids.filter_map(Value::as_str) {
                     self.hooks.push(Hook {
                         event: event.clone(),
-                        matcher: Matcher::new(one["matcher"].as_str().unwrap_or_default()),
+                        matcher: matcher.clone(),
                         condition: None,
                         action: Action::Callback(id.to_owned()),
-                        timeout: timeout(&one["timeout"]),
+                        timeout: timeout(event, &one["timeout"]),
                         is_async: false,
                         blocks_on_failure,
                         source: Source::Flag,
@@ -285,24 +282,49 @@ impl HookBook {
     }
 }
 
-fn timeout(value: &Value) -> Duration {
+fn timeout(event: &str, value: &Value) -> Duration {
     let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-    seconds.map_or(USUAL, |seconds| Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
+    let usual = USUAL_OF.iter().find(|(name, _)| *name == event).map_or(USUAL, |(_, usual)| *usual);
+    seconds.map_or(usual, |seconds| Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
+}
+
+/// A text as one word of a shell, except for the place of the project's folder.
+fn argument(text: &str) -> String {
+    let parts: Vec<String> = text
+        .split("${CLAUDE_PROJECT_DIR}")
+        .map(|part| format!("'{}'", part.replace('\'', r"'\''")))
+        .collect();
+    parts.join("\"$CLAUDE_PROJECT_DIR\"")
 }
 
 /// Reads a hook of settings.
-fn read(event: &str, matcher: &str, hook: &Value, source: Source) -> Result<Hook, String> {
+fn read(
+    event: &str,
+    matcher: Option<Matcher>,
+    hook: &Value,
+    source: Source,
+) -> Result<Hook, String> {
     let kind = hook["type"].as_str().unwrap_or_default();
     if kind != "command" {
         return Err(format!("hooks of the type `{kind}` do not run here"));
     }
     let command = hook["command"].as_str().filter(|command| !command.trim().is_empty());
     let command = command.ok_or("a hook has no command")?;
-    let mut text = command.to_owned();
-    for argument in hook["args"].as_array().into_iter().flatten() {
-        let argument = argument.as_str().ok_or("an argument of a hook is no text")?;
-        let _ = write!(text, " '{}'", argument.replace('\'', r"'\''"));
+    if hook["shell"].as_str().is_some_and(|shell| shell != "bash") {
+        return Err(format!("hooks for the shell {} do not run here", hook["shell"]));
     }
+    // With arguments, it is the name of a program, and not for a shell to take apart.
+    let text = match hook["args"].as_array() {
+        None => command.to_owned(),
+        Some(arguments) => {
+            let mut text = argument(command);
+            for one in arguments {
+                let one = one.as_str().ok_or("an argument of a hook is no text")?;
+                let _ = write!(text, " {}", argument(one));
+            }
+            text
+        }
+    };
     let condition = match hook["if"].as_str() {
         None => None,
         Some(rule) => Some(
@@ -312,10 +334,10 @@ fn read(event: &str, matcher: &str, hook: &Value, source: Source) -> Result<Hook
     };
     Ok(Hook {
         event: event.to_owned(),
-        matcher: Matcher::new(matcher),
+        matcher,
         condition,
         action: Action::Command(text),
-        timeout: timeout(&hook["timeout"]),
+        timeout: timeout(event, &hook["timeout"]),
         is_async: hook["async"] == true || hook["asyncRewake"] == true,
         blocks_on_failure: hook["onFailure"] == "block",
         source,

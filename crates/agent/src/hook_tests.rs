@@ -15,17 +15,22 @@ fn names(book: &HookBook, event: &str, subject: &str) -> Vec<String> {
 }
 
 #[test]
-fn matchers_are_whole_names_or_regular_expressions() {
+fn matchers_are_names_or_regular_expressions_that_find_a_part() {
     let hooks = |matcher: &str, command: &str| json!({"matcher": matcher, "hooks": [{"type": "command", "command": command}]});
     let (book, left) = book(&json!({"PreToolUse": [
         hooks("", "all"), hooks("*", "star"), hooks("Write|Edit", "either"), hooks("Rea.*", "regex"),
         hooks("Rea", "part"), hooks("read", "case"), hooks("mcp__(", "broken"),
+        hooks("e.d", "inside"), hooks("^Re", "begins"), hooks("Edit, Read", "list"),
+        hooks("(?!Bash).*", "looks ahead"), {"matcher": 3, "hooks": []},
         {"hooks": [{"type": "command", "command": "none"}]},
     ]}));
-    assert_eq!(left, []);
-    assert_eq!(names(&book, "PreToolUse", "Read"), ["all", "star", "regex", "none"]);
-    assert_eq!(names(&book, "PreToolUse", "Edit"), ["all", "star", "either", "none"]);
-    assert_eq!(names(&book, "PreToolUse", "mcp__("), ["all", "star", "broken", "none"]);
+    // What is not understood is never taken for something that fits nothing.
+    let left: Vec<bool> = left.iter().map(|no| no.blocks).collect();
+    assert_eq!(left, [true, true, true]);
+    let read = ["all", "star", "regex", "inside", "begins", "list", "none"];
+    assert_eq!(names(&book, "PreToolUse", "Read"), read);
+    assert_eq!(names(&book, "PreToolUse", "Edit"), ["all", "star", "either", "list", "none"]);
+    assert_eq!(names(&book, "PreToolUse", "Bread"), ["all", "star", "regex", "inside", "none"]);
     assert_eq!(names(&book, "PostToolUse", "Read"), [""; 0]);
 }
 
@@ -50,6 +55,36 @@ fn what_cannot_run_is_named_and_never_skipped_where_it_could_refuse() {
     assert_eq!(left, expected);
     assert_eq!(book.iter().count(), 0);
     assert_eq!(EVENTS.len(), 33);
+}
+
+#[test]
+fn a_matcher_means_nothing_where_an_event_is_about_nothing() {
+    let hook = |timeout: Value| json!([{"matcher": "foo", "hooks": [{"type": "command", "command": "a", "timeout": timeout}]}]);
+    let (book, left) = book(&json!({
+        "Stop": hook(Value::Null), "UserPromptSubmit": hook(Value::Null),
+        "SessionEnd": hook(Value::Null), "PreCompact": hook(json!(5)),
+    }));
+    assert_eq!(left, []);
+    let took = |event: &str, subject: &str| -> Vec<u128> {
+        let found = book.of(event, subject, |_| true);
+        found.iter().map(|hook| hook.timeout.as_millis()).collect()
+    };
+    assert_eq!(took("Stop", ""), [600_000]);
+    assert_eq!(took("UserPromptSubmit", ""), [30_000]);
+    assert_eq!(took("SessionEnd", "other"), [0_u128; 0]);
+    assert_eq!(took("SessionEnd", "foo"), [1_500]);
+    assert_eq!(took("PreCompact", "foo"), [5_000]);
+}
+
+#[test]
+fn a_hook_with_arguments_is_no_shell_script() {
+    let (book, left) = book(&json!({"Stop": [{"hooks": [
+        {"type": "command", "command": "${CLAUDE_PROJECT_DIR}/my check", "args": ["it's", "$HOME"]},
+        {"type": "command", "command": "a", "shell": "powershell"},
+    ]}]}));
+    assert_eq!(left.len(), 1);
+    let expected = r#"''"$CLAUDE_PROJECT_DIR"'/my check' 'it'\''s' '$HOME'"#;
+    assert_eq!(names(&book, "Stop", ""), [expected]);
 }
 
 fn ran(code: i32, stdout: &str, stderr: &str) -> (Hook, Ran) {
@@ -84,8 +119,15 @@ fn answers_mean_what_they_mean_in_the_original() {
     assert_eq!(allowed.input, Some(json!({"a": 1})));
     let halted = verdict(&[ran(0, r#"{"continue":false,"stopReason":"enough"}"#, "")]);
     assert_eq!(halted.halt.as_deref(), Some("enough"));
-    // Nonsense that looks like JSON is plain text.
-    assert_eq!(verdict(&[ran(0, "{nonsense", "")]).printed, ["{nonsense"]);
+    // Nonsense that looks like JSON says nothing, and the user learns it.
+    let nonsense = verdict(&[ran(0, "{nonsense", "")]);
+    assert_eq!((nonsense.printed.len(), nonsense.failures.len()), (0, 1));
+    // A refusal stays one, whatever is wrong beside it.
+    let odd = verdict(&[ran(0, r#"{"decision":"block","reason":"no","continue":"no"}"#, "")]);
+    assert_eq!((odd.refusal().as_deref(), odd.failures.len()), (Some("no"), 1));
+    let defer = r#"{"hookSpecificOutput":{"permissionDecision":"defer"}}"#;
+    let deferred = verdict(&[ran(0, allow, ""), ran(0, defer, "")]);
+    assert_eq!(deferred.permission.map(|(word, _)| word), Some(Permission::Defer));
 }
 
 #[test]

@@ -149,7 +149,13 @@ impl Summary {
     }
 
     fn is_error(&self) -> bool {
-        !matches!(self.outcome, Outcome::Answered(_) | Outcome::Halted(_) | Outcome::Blocked(_))
+        !matches!(
+            self.outcome,
+            Outcome::Answered(_)
+                | Outcome::Halted(_)
+                | Outcome::Deferred(_)
+                | Outcome::Blocked(_)
+        )
     }
 
     /// The cost of the run; None if it is not known.
@@ -163,7 +169,7 @@ impl Summary {
         match &self.outcome {
             Outcome::Blocked(why) => why.clone(),
             Outcome::Halted(why) if self.text.is_empty() => why.clone(),
-            Outcome::Answered(_) | Outcome::Halted(_) => self.text.clone(),
+            Outcome::Answered(_) | Outcome::Halted(_) | Outcome::Deferred(_) => self.text.clone(),
             Outcome::Unfinished(why) if self.text.is_empty() => (*why).to_owned(),
             Outcome::Unfinished(why) => format!("{}\n{why}", self.text),
             Outcome::MaxTurns(most) => format!("Error: Reached max turns ({most})"),

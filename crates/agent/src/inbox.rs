@@ -57,6 +57,8 @@ pub enum Report {
     Summarised(u64, Summarised),
     /// What a command of the user stands for; the number of the expansion.
     Expanded(u64, String),
+    /// A person has not answered for a while; the id of the question.
+    Unanswered(String),
     /// A hook of the host has not answered in time; the id of the request.
     Late(String),
 }

@@ -29,6 +29,7 @@ mod mention;
 pub mod model;
 pub mod permission_file;
 pub mod permit;
+mod prelude;
 pub mod prompt;
 mod reader;
 pub mod record;
@@ -49,7 +50,7 @@ pub mod turn;
 mod variables;
 mod watcher;
 
-pub use compact::is_summary;
+pub use compact::{CompactAt, is_summary};
 pub use dialect::version as dialect_version;
 pub use session::{Session, SessionConfig};
 

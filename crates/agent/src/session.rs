@@ -33,7 +33,8 @@ use tempfile::TempDir;
 use crate::ambient::Real;
 use crate::api::Model;
 use crate::api::retry::Retry;
-use crate::context::LeftOut;
+use crate::compact::CompactAt;
+use crate::context::{LeftOut, Loaded};
 use crate::drive::{About, Agent, Asking, Driver, Note};
 use crate::event::AgentId;
 use crate::guard::SandboxWish;
@@ -50,7 +51,9 @@ use crate::subagent::Kinds;
 use crate::tool::{Registry, Site, Tool};
 use crate::turn::Turn;
 
-pub use config::{Continues, Folders, Keeping, ModelSource, SessionConfig, SlashWish};
+pub use config::{
+    CompactWindow, ContextWish, Continues, Folders, Keeping, ModelSource, SessionConfig, SlashWish,
+};
 pub use error::FileError;
 pub use explain::Explained;
 pub use guarded::{GuardError, SandboxWishes};
@@ -105,18 +108,20 @@ pub struct Parts {
     pub slashes: SlashBook,
     /// Whether the conversation is summarised by itself before it is too long.
     pub compacts: bool,
-    /// How full it may be before that, in percent.
-    pub compact_percent: Option<u64>,
+    /// When that is.
+    pub compact_at: CompactAt,
     /// What the run may cost, in dollars.
     pub budget: Option<f64>,
-    /// The model that goes on if the other one is overloaded.
-    pub fallback: Option<String>,
+    /// The models that go on, in this order, if the one before is overloaded.
+    pub fallback: Vec<String>,
     /// The JSON Schema of what each turn has to return.
     pub schema: Option<Value>,
     /// The only tools that there are; None for all.
     pub tools: Option<Vec<String>>,
     /// What the system prompt was made of.
     pub prompt: Wishes,
+    /// The instruction files that were read.
+    pub instructions: Vec<Loaded>,
     /// The file of the transcript, also if nothing is written to it.
     pub transcript: PathBuf,
     /// Who follows the session.
@@ -162,12 +167,13 @@ impl Parts {
             kinds: Kinds::default(),
             slashes: SlashBook::default(),
             compacts: true,
-            compact_percent: None,
+            compact_at: CompactAt::default(),
             budget: None,
-            fallback: None,
+            fallback: Vec::new(),
             schema: None,
             tools: None,
             prompt: Wishes::default(),
+            instructions: Vec::new(),
             transcript: PathBuf::new(),
             audience: Audience::default(),
         }
@@ -230,11 +236,13 @@ impl Session {
             is_resumed,
             retry,
             compacts: parts.compacts,
-            compact_percent: parts.compact_percent,
+            compact_at: parts.compact_at,
             budget: parts.budget,
             fallback: parts.fallback,
             prompt: parts.prompt,
             more_for_agents: None,
+            instructions: parts.instructions,
+            audience: parts.audience,
         };
         let mut driver = Driver::new(main, (model, about), permit, nature, notes);
         (driver.hooks, driver.kinds, driver.slashes) = (parts.hooks, parts.kinds, slashes);

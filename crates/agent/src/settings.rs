@@ -99,6 +99,10 @@ pub struct Settings {
     pub no_bypass: Option<String>,
     /// Whether only the administrator's rules may allow anything.
     pub only_managed_rules: bool,
+    /// Whether a conversation is summarised by itself.
+    pub auto_compact: Option<bool>,
+    /// How large the window counts as, after which it is.
+    pub auto_compact_window: Option<u64>,
     /// Hooks.
     pub hooks: HookBook,
     /// Whether only the administrator's hooks run.
@@ -315,6 +319,10 @@ impl Reader {
         let settings = &mut self.settings;
         settings.model = text("model").or(settings.model.take());
         settings.mode = text("permissions.defaultMode").or(settings.mode.take());
+        settings.auto_compact =
+            member(members, "autoCompactEnabled").as_bool().or(settings.auto_compact);
+        settings.auto_compact_window =
+            member(members, "autoCompactWindow").as_u64().or(settings.auto_compact_window);
         for rule in list("permissions.allow") {
             let parsed = rule
                 .as_str()

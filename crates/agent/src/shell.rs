@@ -28,6 +28,7 @@ use files::{Held, Lock};
 use sandbox::{Layers, Network, Probe, Spec, Waiting};
 
 use crate::guard::{Guard, Kept, Taken};
+use crate::prelude::Preludes;
 use crate::scratch::{LOCK, sweep};
 use crate::secret::{Extent, Secrets};
 use crate::variables::{self, UserPath};
@@ -49,6 +50,8 @@ pub struct Shells {
     pub env: Vec<(String, String)>,
     /// Where the user's own shell finds programs.
     pub(crate) path: UserPath,
+    /// What comes before the commands of the model.
+    pub(crate) preludes: Preludes,
     state: Arc<Mutex<ShellState>>,
 }
 
@@ -171,7 +174,13 @@ impl Known {
 impl Shells {
     /// Output goes into files in this folder.
     pub fn new(folder: PathBuf) -> Shells {
-        Shells { folder, env: Vec::new(), path: UserPath::default(), state: Arc::default() }
+        Shells {
+            folder,
+            env: Vec::new(),
+            path: UserPath::default(),
+            preludes: Preludes::default(),
+            state: Arc::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, ShellState> {
@@ -190,12 +199,12 @@ impl Shells {
     /// Starts a command in a folder. The command's last working directory is written to a file next
     /// to its output.
     ///
-    /// `hold` says how it is held. It is called when nothing of an earlier command can change any
+    /// The first text of two comes before the command. `hold` says how it is held. It is called when nothing of an earlier command can change any
     /// more what it finds: what that command made is not taken for something that was there.
     pub(crate) fn start(
         &self,
         id: &str,
-        command: &str,
+        (before, command): (&str, &str),
         description: &str,
         cwd: &Path,
         hold: impl FnOnce() -> io::Result<Option<Hold>>,
@@ -208,7 +217,7 @@ impl Shells {
         }
         self.open(&mut state)?;
         file(&self.beside(id, "cwd"))?;
-        file(&self.beside(id, "sh"))?.write_all(command.as_bytes())?;
+        file(&self.beside(id, "sh"))?.write_all([before, command].concat().as_bytes())?;
         if !state.is_watched {
             let watched = self.state.clone();
             thread::Builder::new().spawn(move || watch(&watched))?;

@@ -9,7 +9,7 @@ fn shells() -> (tempfile::TempDir, Shells) {
 
 /// Runs a command to its end. Returns its status and output.
 fn run(shells: &Shells, command: &str, cwd: &Path) -> (Status, String) {
-    shells.start("b1", command, "", cwd, || Ok(None)).unwrap();
+    shells.start("b1", ("", command), "", cwd, || Ok(None)).unwrap();
     let status = shells.wait("b1", Duration::from_secs(60), |_| false);
     (status, head(&shells.output("b1"), 1_000, &Secrets::default()).unwrap().0)
 }
@@ -41,7 +41,7 @@ fn what_a_command_has_left_runs_until_the_end() {
     shells.forget("b1");
     assert_eq!(run(&shells, &leaving(&second), folder.path()), done);
     shells.end();
-    assert!(shells.start("b2", "true", "", folder.path(), || Ok(None)).is_err());
+    assert!(shells.start("b2", ("", "true"), "", folder.path(), || Ok(None)).is_err());
     thread::sleep(Duration::from_millis(1_500));
     assert!(!first.exists() && !second.exists());
 }

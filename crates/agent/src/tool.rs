@@ -17,6 +17,7 @@ mod notebook_edit;
 mod output;
 mod read;
 mod registry;
+mod seen;
 mod task_output;
 mod task_stop;
 mod todo_write;

@@ -40,6 +40,9 @@ const TOO_LONG: &str = "API Error: the answer is longer than it may be, and did 
 const REFUSED: &str =
     "API Error: the model refuses to answer. Say it in other words, or begin a new session.";
 const FULL: &str = "API Error: the conversation does not fit into the model any more. Go on in a smaller session: `quipu strip` takes tool results out.";
+/// The result of a call that a hook has put off.
+const DEFERRED: &str =
+    "A hook put this call off, and the turn ended. Nothing was done; call it again if it is needed.";
 /// The result of a call whose end is missing.
 const CUT: &str = "InputValidationError: the answer reached the limit of its length inside this call. Nothing was done. Use smaller pieces.";
 
@@ -64,6 +67,9 @@ pub struct Turn {
     remarks: Vec<Entry>,
     /// Why the turn ends before the next request.
     halt: Option<String>,
+    /// Calls that were put off, and their results, which are recorded before the next prompt: until
+    /// then, the file says that they are open.
+    deferred: Vec<(String, Answer)>,
     /// The number of calls in this turn that have a result.
     pub answered: u32,
 }
@@ -119,6 +125,8 @@ enum SlotState {
     /// It may run.
     Ready,
     Running,
+    /// It does not run now.
+    Deferred,
     /// It has its result, but an earlier call does not.
     Held(Answer),
     Recorded,
@@ -140,6 +148,7 @@ impl Turn {
             blocks: 0,
             remarks: Vec::new(),
             halt: None,
+            deferred: Vec::new(),
             answered: 0,
         }
     }
@@ -160,10 +169,16 @@ impl Turn {
         matches!(self.state, State::Idle)
     }
 
+    /// Whether the file says of calls that they are open that have no result to come.
+    pub(crate) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
     /// Replaces the conversation, between two requests: by what was said in this order.
     pub(crate) fn begin_again(&mut self, messages: &[(&'static str, Vec<String>)]) {
         self.messages.clear();
         self.waypoints.clear();
+        self.deferred.clear();
         for run in messages.chunk_by(|(one, _), (other, _)| one == other) {
             let blocks = run.iter().map(|(_, blocks)| blocks.clone());
             match run[0].0 {
@@ -185,6 +200,10 @@ impl Turn {
         match (input, std::mem::replace(&mut self.state, State::Idle)) {
             (Input::Prompt(prompt), State::Idle) => {
                 (self.rounds, self.longer, self.failures, self.answered) = (0, 0, 0, 0);
+                let deferred = std::mem::take(&mut self.deferred).into_iter();
+                effects.extend(
+                    deferred.map(|(id, answer)| Effect::Record(Entry::Result(id, answer))),
+                );
                 self.say(prompt, &mut effects);
                 self.ask(&mut effects);
             }
@@ -487,6 +506,7 @@ impl Turn {
                     SlotState::Ready
                 }
                 Ruling::Deny(answer) => SlotState::Held(answer),
+                Ruling::Defer => SlotState::Deferred,
                 Ruling::Interrupt(answer) => {
                     is_end = true;
                     SlotState::Held(answer)
@@ -518,10 +538,21 @@ impl Turn {
     /// Records what can be recorded, and starts what can be started.
     fn go_on(&mut self, mut slots: Vec<Slot>, effects: &mut Vec<Effect>) {
         self.record(&mut slots, effects);
-        if slots.iter().all(|slot| matches!(slot.state, SlotState::Recorded)) {
-            return self.next(effects);
+        let is_deferred = |slot: &&Slot| matches!(slot.state, SlotState::Deferred);
+        let is_done =
+            |slot: &Slot| matches!(slot.state, SlotState::Recorded | SlotState::Deferred);
+        if !slots.iter().all(is_done) {
+            return self.run(slots, effects);
         }
-        self.run(slots, effects);
+        let Some(first) = slots.iter().find(is_deferred).map(|slot| slot.call.clone()) else {
+            return self.next(effects);
+        };
+        for slot in slots.iter().filter(is_deferred) {
+            let answer = Trouble::failed(DEFERRED).answer();
+            self.add(vec![result_block(&slot.call.id, &answer)]);
+            self.deferred.push((slot.call.id.clone(), answer));
+        }
+        effects.push(Effect::Done(Outcome::Deferred(first)));
     }
 
     /// Records the results that come next, in the order of the calls.
@@ -529,6 +560,7 @@ impl Turn {
         for slot in slots {
             match std::mem::replace(&mut slot.state, SlotState::Recorded) {
                 SlotState::Recorded => {}
+                SlotState::Deferred => slot.state = SlotState::Deferred,
                 SlotState::Held(answer) => {
                     self.answered += 1;
                     self.add(vec![result_block(&slot.call.id, &answer)]);

@@ -44,17 +44,36 @@ impl CatalogArgs {
         self.threads.count()
     }
 
-    /// The catalog as it is; `None` if there is none, or it cannot be used.
+    /// The catalog as it is; `None` if there is none, it is of an older version, or it cannot be
+    /// used.
     pub(crate) fn open_if_there(&self, world: &mut World) -> Result<Option<Catalog>, Failure> {
+        self.open_with(world, Catalog::open_if_there, "all sessions are read")
+    }
+
+    /// The catalog, so that something can be removed from it; one of an older version is completed.
+    pub(crate) fn open_to_forget(&self, world: &mut World) -> Result<Option<Catalog>, Failure> {
+        let open = |path: &Path| match path.try_exists() {
+            Ok(false) => Ok(None),
+            _ => Catalog::open(path).map(Some),
+        };
+        self.open_with(world, open, "nothing is removed from it")
+    }
+
+    fn open_with(
+        &self,
+        world: &mut World,
+        open: impl FnOnce(&Path) -> Result<Option<Catalog>, CatalogError>,
+        otherwise: &str,
+    ) -> Result<Option<Catalog>, Failure> {
         let path = match self.path(world) {
             Ok(path) => path,
             Err(failure) if self.catalog.is_some() => return Err(failure),
             Err(_) => return Ok(None),
         };
-        match Catalog::open_if_there(&path) {
+        match open(&path) {
             Ok(found) => Ok(found),
             Err(error) => {
-                world.out.note(&format!("{error}: all sessions are read"))?;
+                world.out.note(&format!("{error}: {otherwise}"))?;
                 Ok(None)
             }
         }

@@ -1,4 +1,5 @@
-//! How a session is resumed in Claude Code: as a command to read and copy, and as a process.
+//! How a session is resumed in Claude Code, or by this program's agent: as a command to read and
+//! copy, and as a process.
 //!
 //! Invariants: both do the same; no shell runs, and no text of a session becomes an option or the
 //! name of the program; the program is never taken from a folder that is relative to the session's.
@@ -15,9 +16,19 @@ use crate::world::World;
 /// The variable that names the client's home.
 const HOME: &str = "CLAUDE_CONFIG_DIR";
 
+/// A program that resumes sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Client {
+    /// Claude Code
+    Claude,
+    /// Quipu's agent: `quipu chat --resume`
+    Quipu,
+}
+
 /// What resumes a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Resumption {
+    client: Client,
     /// The folder that the session belongs to.
     folder: Option<String>,
     home: ClientHome,
@@ -44,23 +55,34 @@ impl Resumption {
         if !is_home {
             let path = beside.with_file_name(format!("{id}.jsonl"));
             let what = path.to_string_lossy().into_owned();
-            return Resumption { folder, home: ClientHome::Usual, what };
+            return Resumption { client: Client::Claude, folder, home: ClientHome::Usual, what };
         }
         let home = match beside.ancestors().nth(3) {
             Some(root) if !world.is_usual_home(root) => ClientHome::Named(root.to_owned()),
             _ if world.variable(HOME).is_some() => ClientHome::NotNamed,
             _ => ClientHome::Usual,
         };
-        Resumption { folder, home, what: id.to_owned() }
+        Resumption { client: Client::Claude, folder, home, what: id.to_owned() }
+    }
+
+    /// The same with another client.
+    pub(crate) fn with(self, client: Client) -> Self {
+        Resumption { client, ..self }
     }
 
     /// The arguments of the client.
     fn args(&self) -> Vec<String> {
+        let mut args = match self.client {
+            Client::Claude => Vec::new(),
+            Client::Quipu => vec!["chat".to_owned()],
+        };
         if self.what.starts_with('-') {
             // As a word alone, it would be an option.
-            return vec![format!("--resume={}", self.what)];
+            args.push(format!("--resume={}", self.what));
+        } else {
+            args.extend(["--resume".to_owned(), self.what.clone()]);
         }
-        vec!["--resume".to_owned(), self.what.clone()]
+        args
     }
 
     /// The command, for people.
@@ -73,8 +95,12 @@ impl Resumption {
             ClientHome::NotNamed => format!("env -u {HOME} "),
             ClientHome::Named(home) => format!("{HOME}={} ", quoted(&home.display().to_string())),
         };
+        let client = match self.client {
+            Client::Claude => "claude",
+            Client::Quipu => "quipu",
+        };
         let args: Vec<String> = self.args().iter().map(|arg| quoted(arg)).collect();
-        format!("{}{home}claude {}", place.unwrap_or_default(), args.join(" "))
+        format!("{}{home}{client} {}", place.unwrap_or_default(), args.join(" "))
     }
 
     /// The process, if the folder and the client are there.
@@ -87,10 +113,13 @@ impl Resumption {
                 return Err(Failure::not_found(message, hint));
             }
         }
-        let Some(program) = version::client(world.programs()) else {
-            let hint = "install Claude Code, or add its folder to `PATH`; folders that are not \
-                        absolute do not count";
-            return Err(Failure::not_found("there is no `claude` in `PATH`", hint));
+        let program = match self.client {
+            Client::Claude => version::client(world.programs()).ok_or_else(|| {
+                let hint = "install Claude Code, or add its folder to `PATH`; folders that are not \
+                            absolute do not count";
+                Failure::not_found("there is no `claude` in `PATH`", hint)
+            })?,
+            Client::Quipu => world.program()?.into(),
         };
         let mut command = Command::new(&program);
         command.args(self.args());

@@ -61,6 +61,15 @@ fn is_id(session: &Session, name: &str) -> bool {
     session.id.starts_with(name)
 }
 
+/// Whether another option selects sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Selects {
+    /// It selects some of all.
+    SomeOfAll,
+    /// There is none.
+    Nothing,
+}
+
 /// The sessions that are sent somewhere.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ChosenArgs {
@@ -72,6 +81,11 @@ pub(crate) struct ChosenArgs {
 }
 
 impl ChosenArgs {
+    /// Whether all sessions are meant: if none is named, also by what selects some of all.
+    pub(crate) fn is_all(&self, selects: Selects) -> bool {
+        self.all || (self.session.is_empty() && selects == Selects::SomeOfAll)
+    }
+
     /// The sessions that the user names: none with `--all`, and some without.
     pub(crate) fn named(&self, world: &mut World) -> Result<Vec<Session>, Failure> {
         if !self.all && self.session.is_empty() {

@@ -60,6 +60,14 @@ pub(crate) const FORCE_ITS_FILE: &str = "Overwrite the file given by `-o`, or wr
     pipe or a device; without `-o`, even if the session seems to be in use, has other names (hard \
     links), is write-protected or belongs to another user";
 
+/// `--in-place` for commands that always change the session's own file.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct InPlaceAnyway {
+    /// Change the session's own file, which this command does anyway unless `-o` says otherwise
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+}
+
 impl Target {
     /// What the flags ask for; `otherwise` is the place without `-o`.
     pub(crate) fn policy(&self, verb: Verb, otherwise: Place) -> Policy {
@@ -121,14 +129,7 @@ pub(crate) fn carry_out_and(
         if let Some(cover) = job.plan.change().cover() {
             report.hide(cover);
         }
-        match &outcome.done {
-            Done::Returned(file) => {
-                io::copy(&mut BufReader::new(file), &mut world.out)?;
-                world.out.flush()?;
-                report.beside(world)?;
-            }
-            _ => report.say(world)?,
-        }
+        show(world, &report, &outcome.done)?;
     }
     // The program ends here: freeing the memory of a long session piece by piece would take longer
     // than exiting.
@@ -162,7 +163,15 @@ pub(crate) fn report(
     outcome: &Outcome,
 ) -> Result<(), Failure> {
     let prices = prices::in_force(world, None)?;
-    ChangeReport::new(world, job, target, outcome, &prices).say(world)
+    show(world, &ChangeReport::new(world, job, target, outcome, &prices), &outcome.done)
+}
+
+/// Prints a report; a result that goes to the standard output comes before it.
+fn show(world: &mut World, report: &ChangeReport<'_>, done: &Done) -> Result<(), Failure> {
+    let Done::Returned(file) = done else { return report.say(world) };
+    io::copy(&mut BufReader::new(file), &mut world.out)?;
+    world.out.flush()?;
+    report.beside(world)
 }
 
 /// Prints what the workshop has to report.

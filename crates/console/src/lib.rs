@@ -21,5 +21,6 @@ pub mod run;
 pub mod screen;
 pub mod terminal;
 pub mod text;
+pub mod words;
 
 pub use screen::{News, Screen, Wish};

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::composer::{Composer, Keymap, with_caret};
 use crate::diff;
 use crate::markdown::Markdown;
-use crate::text::{Line, Span, Style, exact, look, wrap};
+use crate::text::{Line, Span, Style, exact, look, words};
 
 /// How long a question must have been on the screen before a key answers it.
 pub const PATIENCE: Duration = Duration::from_millis(300);
@@ -33,8 +33,8 @@ pub struct Question {
     pub why: String,
     /// The rule that would allow it from now on.
     pub rule: Option<String>,
-    /// The file that such a rule goes to.
-    pub rule_file: String,
+    /// The files that such a rule can go to, as they are shown; the first one if nobody says more.
+    pub rule_files: Vec<String>,
     /// Whether it is about running outside the sandbox.
     pub is_outside: bool,
     /// The parts of a command and what was decided about each: text, decision, reason.
@@ -54,8 +54,8 @@ pub enum Answer {
     Yes,
     /// Yes, this time, and something to say.
     YesAnd(String),
-    /// Yes, and by this rule from now on.
-    Always(String),
+    /// Yes, and by this rule from now on; it goes to the file of that number.
+    Always(String, usize),
     /// Yes, and changes of files need no question in this session.
     AcceptEdits,
     /// Yes to a plan, and calls are asked about as before.
@@ -89,6 +89,8 @@ pub struct Dialog {
     selected: usize,
     /// What is being typed: a rule or a reason.
     field: Option<Composer>,
+    /// The file that a rule goes to.
+    file: usize,
     /// When it was first drawn.
     shown: Option<Duration>,
     /// Of several questions of the model: the number of this one, and the answers so far.
@@ -118,6 +120,7 @@ impl Dialog {
             choices: Vec::new(),
             selected: 0,
             field: None,
+            file: 0,
             shown: None,
             step: 0,
             chosen: Vec::new(),
@@ -162,7 +165,9 @@ impl Dialog {
                 add(Choice::Give(Answer::AcceptEdits), text);
             }
             if let Some(rule) = &question.rule {
-                let text = format!("Yes, always: {} → {}", exact(rule), exact(&question.rule_file));
+                let file = question.rule_files.first().map(|file| exact(file));
+                let file = file.unwrap_or_default();
+                let text = format!("Yes, always: {} → {file}", exact(rule));
                 add(Choice::EditRule, &text);
             }
             add(Choice::SayWhy, no_because);
@@ -236,11 +241,8 @@ impl Dialog {
                 lines.extend(markdown.push(text("plan"), width));
                 lines.extend(markdown.end(width));
             }
-            "AskUserQuestion" => {
-                for asked in input["questions"].as_array().into_iter().flatten() {
-                    lines.push(bold(exact(asked["question"].as_str().unwrap_or_default())));
-                }
-            }
+            // They are with what can be chosen, and with what was chosen.
+            "AskUserQuestion" => lines.clear(),
             tool => {
                 lines.push(bold(format!("Use {}?{from}", exact(tool))));
                 let shown = serde_json::to_string_pretty(input).unwrap_or_default();
@@ -274,7 +276,8 @@ impl Dialog {
         let more = if waiting > 0 { format!(" ({waiting} more waiting)") } else { String::new() };
         let title = match self.asked() {
             Some(asked) => exact(asked["question"].as_str().unwrap_or_default()),
-            None => format!("{}: may it?", exact(&self.question.tool)),
+            None if self.question.tool == "ExitPlanMode" => "Plan: go on with it?".to_owned(),
+            None => format!("{}: allow it?", exact(&self.question.tool)),
         };
         rows.push(Line::from(vec![
             Span::styled(title, look::BOLD),
@@ -300,7 +303,13 @@ impl Dialog {
                 rows.push(if number == caret.0 { with_caret(line, caret.1) } else { line.clone() });
             }
         }
+        let field_end = rows.len();
+        if self.is_on_rule() && self.field.is_some() {
+            let file = self.question.rule_files.get(self.file).map(|file| exact(file));
+            rows.push(Line::from(Span::raw(format!("  → {}", file.unwrap_or_default()))));
+        }
         let hint = match (&self.field, self.is_multi()) {
+            (Some(_), _) if self.is_on_rule() => "Enter: done · Tab: another file · Esc: back",
             (Some(_), _) => "Enter: done · Esc: back",
             (None, true) => "Space: tick · Enter: done · Esc: no",
             (None, false) if self.is_on_yes() => {
@@ -314,10 +323,15 @@ impl Dialog {
         };
         rows.push(Line::from(Span::styled(hint, look::DIM)));
         // The title comes first, and the hint last.
-        let focus = if self.field.is_some() { rows.len() - 2 } else { self.selected + 1 };
+        let focus = if self.field.is_some() { field_end - 1 } else { self.selected + 1 };
         // What is decided about is never cut.
-        self.focus = rows.iter().take(focus).map(|row| wrap(row, width).len()).sum();
-        rows.iter().flat_map(|row| wrap(row, width)).collect()
+        self.focus = rows.iter().take(focus).map(|row| words(row, width).len()).sum();
+        rows.iter().flat_map(|row| words(row, width)).collect()
+    }
+
+    /// Whether a rule can be edited where the selection is.
+    fn is_on_rule(&self) -> bool {
+        matches!(self.choices.get(self.selected), Some((Choice::EditRule, _)))
     }
 
     /// Whether a plain yes is selected, to which something can be added.
@@ -347,6 +361,9 @@ impl Dialog {
                 KeyCode::Esc => self.field = None,
                 KeyCode::Enter if key.modifiers.is_empty() => return self.typed(),
                 _ if is_ctrl_c => self.field = None,
+                KeyCode::Tab if self.is_on_rule() => {
+                    self.file = (self.file + 1) % self.question.rule_files.len().max(1);
+                }
                 _ => {
                     field.key(key);
                 }
@@ -453,10 +470,27 @@ impl Dialog {
             _ => None,
         };
         let labels: Vec<String> = ticked.iter().filter_map(label).collect();
+        let is_other = |at: &usize| matches!(self.choices.get(*at), Some((Choice::Other, _)));
+        if let Some(other) = ticked.iter().copied().chain([self.selected]).find(is_other) {
+            // What else there is, is typed first.
+            self.selected = other;
+            return self.take();
+        }
         if labels.is_empty() {
             return self.take();
         }
         self.next(labels.join(", "))
+    }
+
+    /// The options that are ticked, and a text of the user's.
+    fn with_ticked(&self, text: String) -> String {
+        let mut ticked = self.ticked.clone();
+        ticked.sort_unstable();
+        let labels = ticked.iter().filter_map(|at| match self.choices.get(*at) {
+            Some((Choice::Option(label), _)) => Some(label.clone()),
+            _ => None,
+        });
+        labels.chain([text]).collect::<Vec<_>>().join(", ")
     }
 
     /// One of the model's questions is answered.
@@ -477,10 +511,12 @@ impl Dialog {
         let Some(field) = self.field.take() else { return Reply::Waits };
         let text = field.text().trim().to_owned();
         match self.choices.get(self.selected).map(|(choice, _)| choice.clone()) {
-            Some(Choice::EditRule) if !text.is_empty() => Reply::Answered(Answer::Always(text)),
+            Some(Choice::EditRule) if !text.is_empty() => {
+                Reply::Answered(Answer::Always(text, self.file))
+            }
             Some(Choice::SayWhy) if text.is_empty() => Reply::Answered(Answer::No),
             Some(Choice::SayWhy) => Reply::Answered(Answer::Because(text)),
-            Some(Choice::Other) if !text.is_empty() => self.next(text),
+            Some(Choice::Other) if !text.is_empty() => self.next(self.with_ticked(text)),
             Some(Choice::Give(Answer::Yes)) if !text.is_empty() => {
                 Reply::Answered(Answer::YesAnd(text))
             }

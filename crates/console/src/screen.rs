@@ -76,6 +76,8 @@ pub struct Screen {
     thinking: Option<(String, Duration)>,
     calls: Vec<Running>,
     queue: VecDeque<queue::Queued>,
+    /// The place in the queue of the prompt that was taken back into the composer.
+    taken: Option<usize>,
     dialogs: VecDeque<Dialog>,
     /// What was printed of calls to decide about them, by their ids.
     asked: HashMap<String, String>,
@@ -84,8 +86,11 @@ pub struct Screen {
     tasks: Vec<Task>,
     /// Lines that wait to be printed.
     out: Vec<Line<'static>>,
-    /// What was folded away in this turn.
+    /// What was folded away in this turn, or in the last one with something to fold.
     folded: Vec<Line<'static>>,
+    is_folded_before: bool,
+    /// What the user's command has printed so far.
+    printed: String,
     is_open: bool,
     search: Option<Search>,
     /// What was typed and put aside.
@@ -102,6 +107,8 @@ pub struct Screen {
     width: usize,
     /// Whether the line before was blank, and whether it was part of an answer.
     is_after_text: bool,
+    /// Whether the line before is a call of one line: others follow without a blank line.
+    is_after_call: bool,
     ticks: usize,
     /// What the window is called.
     name: String,
@@ -123,6 +130,7 @@ impl Screen {
             thinking: None,
             calls: Vec::new(),
             queue: VecDeque::new(),
+            taken: None,
             dialogs: VecDeque::new(),
             asked: HashMap::new(),
             todos: Vec::new(),
@@ -130,6 +138,8 @@ impl Screen {
             tasks: Vec::new(),
             out: Vec::new(),
             folded: Vec::new(),
+            is_folded_before: false,
+            printed: String::new(),
             is_open: false,
             search: None,
             aside: None,
@@ -140,6 +150,7 @@ impl Screen {
             leaving: None,
             width: 80,
             is_after_text: false,
+            is_after_call: false,
             ticks: 0,
             name: String::new(),
             place: String::new(),
@@ -257,13 +268,13 @@ impl Screen {
 
     /// Prints lines, after what is printed already.
     pub fn print(&mut self, lines: Vec<Line<'static>>) {
-        self.is_after_text = false;
+        (self.is_after_text, self.is_after_call) = (false, false);
         self.out.extend(lines);
     }
 
     /// Prints a line of the console's.
     pub fn note(&mut self, style: Style, text: &str) {
-        self.is_after_text = false;
+        (self.is_after_text, self.is_after_call) = (false, false);
         self.out.extend(text.lines().map(|line| crate::text::line(style, line)));
     }
 
@@ -311,6 +322,7 @@ impl Screen {
 
     /// A blank line between what belongs apart.
     fn gap(&mut self) {
+        self.is_after_call = false;
         self.out.push(Line::default());
     }
 }

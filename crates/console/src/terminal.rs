@@ -23,6 +23,11 @@ use crate::text::{self, Colors, Line, look};
 /// The columns of the narrowest window that the live area fits into at the same height.
 pub const NARROW: usize = 40;
 
+/// Erases everything from the start of the row on. In the first cell of the window, tmux moves what
+/// it is asked to erase below into the scrollback: so the first row goes first, and the others are
+/// erased from the second cell on.
+const ERASE: &str = "\u{1b}[0m\u{1b}[K\u{1b}[C\u{1b}[J\r";
+
 /// How many rows below the top of the live area the terminal's cursor may rest.
 const NEAR: usize = 2;
 
@@ -156,7 +161,7 @@ impl<W: Write> Terminal<W> {
         let mut out = String::new();
         self.begin(&mut out);
         if is_whole {
-            out.push_str("\u{1b}[0m\u{1b}[J");
+            out.push_str(ERASE);
             out.push_str(&self.finished);
         }
         // Rows are cut at the edge: the window may be narrower already than is known here.
@@ -212,7 +217,7 @@ impl<W: Write> Terminal<W> {
     pub fn clear(&mut self) -> io::Result<()> {
         let mut out = String::new();
         self.begin(&mut out);
-        out.push_str("\u{1b}[0m\u{1b}[J");
+        out.push_str(ERASE);
         out.push_str(&self.finished);
         out.push_str("\u{1b}[?25h");
         self.end(&mut out);
@@ -228,7 +233,8 @@ impl<W: Write> Terminal<W> {
     pub fn farewell(&self) -> String {
         let mut out = String::from("\r");
         up(&mut out, self.rows_above());
-        out.push_str("\u{1b}[0m\u{1b}[J\u{1b}[?7h\u{1b}[?25h");
+        out.push_str(ERASE);
+        out.push_str("\u{1b}[?7h\u{1b}[?25h");
         out
     }
 

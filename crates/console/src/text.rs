@@ -187,6 +187,22 @@ pub fn wrap(line: &Line<'_>, room: usize) -> Vec<Line<'static>> {
     rows
 }
 
+/// A line in rows of at most that many columns, broken between words; the rows after the first one
+/// begin where its text does, after a mark or a number.
+pub fn words(line: &Line<'static>, room: usize) -> Vec<Line<'static>> {
+    if width(line) <= room {
+        return vec![line.clone()];
+    }
+    let is_mark = |c: &char| matches!(c, ' ' | '❯' | '.' | '0'..='9');
+    let lead: String = plain(line).chars().take_while(is_mark).collect();
+    let indent = columns(&lead).min(room / 2);
+    let mut rows = crate::words::wrap(&line.spans, room.saturating_sub(indent).max(4));
+    for row in rows.iter_mut().skip(1).filter(|_| indent > 0) {
+        row.insert(0, Span::raw(" ".repeat(indent)));
+    }
+    rows.into_iter().map(Line::from).collect()
+}
+
 fn push(rows: &mut [Line<'static>], piece: &mut String, style: Style) {
     if let Some(row) = rows.last_mut().filter(|_| !piece.is_empty()) {
         row.spans.push(Span::styled(std::mem::take(piece), style));

@@ -314,7 +314,7 @@ impl Making<'_> {
         let name = model
             .clone()
             .unwrap_or_else(|| if is_error { "API error" } else { "unknown model" }.to_owned());
-        let usage = answer.usage.as_ref().filter(|_| !is_error);
+        let usage = answer.counted(&self.conversation.table.ids);
         let span = Span {
             turn: Arc::clone(&self.setting),
             id: self.plan.span(self.unit, &answer_name(self.conversation, id)),

@@ -16,6 +16,7 @@ mod messages;
 mod places;
 mod refresh;
 mod room;
+mod rules;
 mod schema;
 mod store;
 mod varint;
@@ -216,12 +217,16 @@ impl Catalog {
         })
     }
 
-    /// Makes the next refresh read all files again. What is known of deleted sessions stays.
+    /// Makes the next refresh read all files again, and overwrite what was there. What is known of
+    /// deleted sessions stays.
     pub fn forget_contents(&mut self) -> Result<(), CatalogError> {
-        let forget = "UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted";
-        self.connection.execute_batch(forget).map_err(|error| self.sql(error))
+        let forget =
+            format!("BEGIN IMMEDIATE; {FORGET_CONTENTS}; {}; COMMIT", rules::LEAVES_REMAINS);
+        self.connection.execute_batch(&forget).map_err(|error| self.sql(error))
     }
 }
+
+const FORGET_CONTENTS: &str = "UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted";
 
 #[cfg(test)]
 #[path = "catalog_tests.rs"]

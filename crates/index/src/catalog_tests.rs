@@ -5,7 +5,7 @@ use std::io::Write;
 use rusqlite::types::ValueRef;
 use transcript::conversation::place::Home;
 use transcript::conversation::usage::{Ledger, LedgerEntry, MessageUsage, Usage};
-use transcript::format::secret::Redactor;
+use transcript::format::secret::{Custom, Redactor};
 use transcript::format::time::Time;
 
 use super::*;
@@ -230,6 +230,70 @@ fn what_cannot_be_reached_now_is_not_deleted() {
     fs::rename(world.folder.path().join("home"), world.folder.path().join("home2")).unwrap();
     assert_eq!(world.refresh(&mut catalog).gone, 0);
     assert_eq!(catalog.status().unwrap().files, 2);
+}
+
+/// A folder of sub-agents that cannot be read, and one that is a link to what is not there now.
+#[cfg(unix)]
+#[test]
+fn what_a_folder_hides_is_not_deleted() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let world = World::new();
+    for name in ["p/one.jsonl", "p/one/subagents/agent-1.jsonl", "p/two/subagents/agent-2.jsonl"] {
+        world.put(name, say(name, "apple").as_bytes());
+    }
+    let mut catalog = world.open("c.sqlite");
+    assert_eq!(world.refresh(&mut catalog).read, 3);
+    fs::rename(world.path("p/two"), world.folder.path().join("away")).unwrap();
+    symlink("/nowhere/two", world.path("p/two")).unwrap();
+    let folder = world.path("p/one/subagents");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
+    let done = world.refresh(&mut catalog);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(done.gone, 0);
+    // Really gone.
+    fs::remove_file(world.path("p/two")).unwrap();
+    fs::remove_dir_all(world.path("p/one")).unwrap();
+    assert_eq!(world.refresh(&mut catalog).gone, 2);
+}
+
+/// Hides the word `sesame`.
+#[derive(Debug)]
+struct Sesame;
+
+impl Custom for Sesame {
+    fn name(&self) -> &'static str {
+        "word"
+    }
+
+    fn find(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+        text.match_indices("sesame").map(|(at, found)| at..at + found.len()).collect()
+    }
+}
+
+#[test]
+fn a_new_rule_removes_what_it_hides() {
+    let mut world = World::new();
+    for name in ["p/kept.jsonl", "p/gone.jsonl"] {
+        let call = "{\"type\":\"assistant\",\"uuid\":\"b\",\"message\":{\"role\":\"assistant\",\
+                    \"content\":[{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Read\",\"input\":\
+                    {\"file_path\":\"/w/sesame.txt\"}}]}}\n";
+        world.put(name, (say(name, "open sesame please") + call).as_bytes());
+    }
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    fs::remove_file(world.path("p/gone.jsonl")).unwrap();
+    world.refresh(&mut catalog);
+    let has = |catalog: &Catalog| contents(catalog).iter().any(|row| row.contains("sesame"));
+    assert!(has(&catalog));
+    world.redactor = Redactor::new(vec![Box::new(Sesame)], Vec::new());
+    assert_eq!(world.refresh(&mut catalog).read, 1);
+    assert!(!has(&catalog) && contents(&catalog).iter().any(|row| row.contains("please")));
+    assert_eq!(world.refresh(&mut catalog).read, 0);
+    drop(catalog);
+    for end in ["", "-wal"] {
+        let bytes = fs::read(world.folder.path().join(format!("c.sqlite{end}")));
+        assert!(!String::from_utf8_lossy(&bytes.unwrap_or_default()).contains("sesame"));
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod hit;
 mod query;
+mod scan;
 mod snippet;
 
 use std::cmp::Reverse;
@@ -14,6 +15,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use transcript::conversation::price::Prices;
@@ -25,6 +27,7 @@ use transcript::format::time::Time;
 pub use hit::Hit;
 use hit::{Spot, SpotFile, Spots};
 pub use query::{Query, QueryError};
+use scan::NamedFile;
 pub use snippet::Snippet;
 
 use crate::catalog::{Catalog, CatalogError, SPAN};
@@ -47,7 +50,7 @@ pub struct Wish<'a> {
     /// How long it may take.
     pub patience: Duration,
     /// What hides secrets.
-    pub redactor: &'a Redactor,
+    pub redactor: &'a Arc<Redactor>,
     /// What costs are.
     pub prices: &'a Prices,
     /// The time now.
@@ -220,42 +223,6 @@ impl Catalog {
         Ok(found)
     }
 
-    /// The sessions that fit the expressions of a query. Only the texts themselves show that.
-    fn scan(
-        &self,
-        order: &[usize],
-        candidates: &mut [Candidate],
-        scores: &[f64],
-        query: &Query,
-        wish: &Wish<'_>,
-        deadline: Instant,
-    ) -> rusqlite::Result<Found> {
-        let mut found = Found::default();
-        for at in order {
-            let candidate = &mut candidates[*at];
-            let Some(mut session) = candidate.session.take() else { continue };
-            session.score = scores[*at];
-            if Instant::now() > deadline {
-                found.is_cut = true;
-                break;
-            }
-            let scan = hit::scan(self.spot_files(&candidate.files)?, query, wish, deadline);
-            found.is_cut |= scan.is_cut;
-            if !scan.is_fitting {
-                continue;
-            }
-            found.total += 1;
-            if found.sessions.len() >= wish.limit {
-                found.is_cut = true;
-                continue;
-            }
-            session.hits = scan.hits;
-            self.describe(&mut session)?;
-            found.sessions.push(session);
-        }
-        Ok(found)
-    }
-
     /// Adds what only shown sessions need.
     fn describe(&self, session: &mut FoundSession) -> rusqlite::Result<()> {
         let mut statement =
@@ -420,8 +387,8 @@ impl Catalog {
         Ok(found)
     }
 
-    /// These files, unless they are gone.
-    fn spot_files(&self, numbers: &[i64]) -> rusqlite::Result<Vec<SpotFile>> {
+    /// The paths of these files, unless they are gone.
+    fn present_files(&self, numbers: &[i64]) -> rusqlite::Result<Vec<NamedFile>> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT path FROM file WHERE number = ? AND NOT is_deleted")?;
@@ -429,9 +396,17 @@ impl Catalog {
         for number in numbers {
             let mut rows = statement.query([number])?;
             if let Some(row) = rows.next()? {
-                let path = PathBuf::from(row.get::<_, String>(0)?);
-                files.push(SpotFile { number: *number, path, places: self.places_of(*number)? });
+                files.push((*number, PathBuf::from(row.get::<_, String>(0)?)));
             }
+        }
+        Ok(files)
+    }
+
+    /// These files, unless they are gone.
+    fn spot_files(&self, numbers: &[i64]) -> rusqlite::Result<Vec<SpotFile>> {
+        let mut files = Vec::new();
+        for (number, path) in self.present_files(numbers)? {
+            files.push(SpotFile { number, path, places: self.places_of(number)? });
         }
         Ok(files)
     }

@@ -4,6 +4,7 @@ use std::fs;
 use regex::Regex;
 use serde_json::Value;
 use transcript::conversation::place::Home;
+use transcript::format::secret::Custom;
 
 use super::*;
 use crate::catalog::Work;
@@ -11,7 +12,7 @@ use crate::catalog::Work;
 /// A home with all real sessions of the repository, and some in other scripts; its catalog.
 struct World {
     folder: tempfile::TempDir,
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     prices: Prices,
 }
 
@@ -36,7 +37,7 @@ impl World {
             let line = serde_json::json!({"type": "user", "uuid": "u", "message": {"role": "user", "content": text}});
             put(&home.join(format!("p0/dense-{at}.jsonl")), format!("{line}\n").as_bytes());
         }
-        World { folder, redactor: Redactor::default(), prices: Prices::default() }
+        World { folder, redactor: Arc::default(), prices: Prices::default() }
     }
 
     fn root(&self) -> PathBuf {
@@ -129,8 +130,9 @@ fn plain_texts(root: &Path) -> Vec<(String, Vec<String>)> {
                         blocks.filter_map(|block| Some(block["text"].as_str()?.to_owned())),
                     );
                 }
-                Some("custom-title" | "ai-title") => {
-                    let title = record["customTitle"].as_str().or(record["aiTitle"].as_str());
+                Some("custom-title" | "ai-title" | "summary" | "tag") => {
+                    let titles = ["customTitle", "aiTitle", "summary", "tag"];
+                    let title = titles.iter().find_map(|name| record[name].as_str());
                     found.extend(title.map(str::to_owned));
                 }
                 _ => {}
@@ -249,4 +251,68 @@ fn phrases_exclusions_prefixes_and_filters() {
     assert_eq!(found("/[z]ebra/ kind:call"), ["three"]);
     assert_eq!(found("session:thr"), ["three"]);
     assert_eq!(found("tool:Edit model:claude-opus-4-5 file:zebra.rs"), ["three"]);
+    let title = "{\"type\":\"summary\",\"summary\":\"About okapis\",\"leafUuid\":\"x\"}\n\
+                 {\"type\":\"tag\",\"tag\":\"giraffe\",\"sessionId\":\"four\"}\n";
+    put(&home.join("four.jsonl"), title.as_bytes());
+    world.refresh(&mut catalog);
+    let mut found = |query: &str| world.found(&mut catalog, query).into_iter().collect::<Vec<_>>();
+    assert_eq!(found("okapis kind:title"), ["four"]);
+    assert_eq!(found("giraffe"), ["four"]);
+}
+
+#[test]
+fn expressions_are_read_on_all_cores_and_bounded() {
+    let mut world = World::new();
+    let home = world.root().join("projects/q");
+    let say = |name: &str, text: &str| {
+        let line = serde_json::json!({"type": "user", "uuid": name, "message": {"role": "user", "content": text}});
+        put(&home.join(format!("{name}.jsonl")), format!("{line}\n").as_bytes());
+    };
+    say("one", "first zebra-42, then the token sesame-77");
+    say("two", "zebra-43");
+    say("three", "zebra-44");
+    world.redactor = Arc::new(Redactor::new(vec![Box::new(Sesame)], Vec::new()));
+    let mut catalog = world.catalog("c.sqlite");
+    fs::remove_file(home.join("three.jsonl")).unwrap();
+    world.refresh(&mut catalog);
+    let found = world.find(&mut catalog, "/zebra-4\\d/");
+    assert_eq!((found.total, found.is_cut), (3, false));
+    let hit = |id: &str| found.sessions.iter().find(|one| one.id == id).unwrap().hits[0].clone();
+    let of = |hit: &Hit| (hit.turn, hit.line, hit.kind, hit.snippet.text.clone());
+    assert_eq!(of(&hit("two")), (Some(1), 1, "prompt", "zebra-43".to_owned()));
+    assert_eq!(of(&hit("three")), (None, 0, "title", "zebra-44".to_owned()));
+    // Two expressions need not fit in one text, and no secret can be guessed.
+    assert_eq!(world.found(&mut catalog, "/zebra-42/ /then/").len(), 1);
+    assert!(world.found(&mut catalog, "/sesame/").is_empty());
+    let homes = [world.root()];
+    let wish = |limit: usize, hits: usize, patience: u64| Wish {
+        homes: &homes,
+        projects: None,
+        after: None,
+        before: None,
+        limit,
+        hits,
+        patience: Duration::from_secs(patience),
+        redactor: &world.redactor,
+        prices: &world.prices,
+        now: UNIX_EPOCH,
+    };
+    let query = Query::parse("/zebra/").unwrap();
+    let found = catalog.search(&query, &wish(1, 0, 60)).unwrap();
+    assert_eq!((found.sessions.len(), found.total, found.is_cut), (1, 3, true));
+    assert!(catalog.search(&query, &wish(9, 1, 0)).unwrap().is_cut);
+}
+
+/// Hides the word `sesame` and its number.
+#[derive(Debug)]
+struct Sesame;
+
+impl Custom for Sesame {
+    fn name(&self) -> &'static str {
+        "word"
+    }
+
+    fn find(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+        text.match_indices("sesame-77").map(|(at, found)| at..at + found.len()).collect()
+    }
 }

@@ -1,7 +1,8 @@
 //! What is searched of a record: its texts, each with who says it and how.
 //!
-//! Prompts, answers, thinking, the inputs and results of tools, titles; not the client's structured
-//! copies of results, and not what it writes for itself. Invariant: secrets are hidden in them.
+//! Prompts, answers, thinking, the inputs and results of tools, titles, with the tags of users and
+//! the summaries that older clients showed as titles; not the client's structured copies of results,
+//! and not what it writes for itself. Invariant: secrets are hidden in them.
 
 use std::borrow::Cow;
 
@@ -89,9 +90,14 @@ pub(crate) fn texts(entry: &Entry<'_>, mask: &mut Mask<'_>) -> Vec<Passage> {
                 add(TextKind::Prompt, &text);
             }
         }
-        Kind::CustomTitle | Kind::AiTitle => {
-            let title = entry.text("customTitle").or_else(|| entry.text("aiTitle"));
-            if let Some(title) = title {
+        kind @ (Kind::CustomTitle | Kind::AiTitle | Kind::Summary | Kind::Tag) => {
+            let member = match kind {
+                Kind::CustomTitle => "customTitle",
+                Kind::AiTitle => "aiTitle",
+                Kind::Summary => "summary",
+                _ => "tag",
+            };
+            if let Some(title) = entry.text(member) {
                 add(TextKind::Title, &title);
             }
         }

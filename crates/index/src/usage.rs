@@ -90,6 +90,8 @@ pub const UNKNOWN: &str = "unknown";
 pub const MAIN: &str = "(main)";
 /// The key of messages that call no tool.
 pub const NONE: &str = "(none)";
+/// The key of the row that has the sum of rows that were left out.
+pub const REST: &str = "(rest)";
 
 /// Which messages count.
 #[derive(Clone, Debug, Default)]
@@ -138,6 +140,30 @@ pub struct Report {
     pub lower_bound: Spending,
     /// Messages that only the catalog still knows: their files are gone.
     pub only_in_catalog: Spending,
+    /// How many rows were added up in the last one.
+    pub rest: usize,
+}
+
+impl Report {
+    /// Adds up rows in one row at the end, so that there are at most so many others, and for each
+    /// of them is room: of points in time the newest stay, else the largest. The total stays the
+    /// sum of all rows.
+    pub fn shorten(&mut self, by: By, most: usize, mut has_room: impl FnMut(&Row) -> bool) {
+        if by.is_time() {
+            self.rows.reverse();
+        }
+        let kept = self.rows.iter().take(most).take_while(|row| has_room(row)).count();
+        let left_out = self.rows.split_off(kept);
+        if by.is_time() {
+            self.rows.reverse();
+        }
+        self.rest = left_out.len();
+        if self.rest > 0 {
+            let mut sum = Spending::default();
+            left_out.into_iter().for_each(|row| sum += row.sum);
+            self.rows.push(Row { key: REST.to_owned(), sum, is_estimate: false });
+        }
+    }
 }
 
 /// How messages are counted.

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use crate::LakeError;
 use crate::column::Pages;
-use crate::schema::{Column, Holds, Null, PRECISION, SCALE, TABLES};
+use crate::schema::{Column, Holds, Null, PRECISION, SCALE, TABLES, VERSION};
 use crate::thrift::{Items, Thrift};
 
 /// Begins and ends a file.
@@ -86,7 +86,7 @@ impl Footer {
         footer.long(3, self.rows);
         footer.list(4, Items::Structs, self.number);
         footer.bytes.extend_from_slice(&self.groups.bytes);
-        footer.text(6, b"quipu lake");
+        footer.text(6, WRITER.as_bytes());
         footer.list(7, Items::Structs, *columns);
         for _ in 0..*columns {
             // The least and the greatest value are meant in the order of the column's type.
@@ -199,6 +199,11 @@ fn page(
     out.extend_from_slice(body);
     Ok(())
 }
+
+/// Who wrote a file, in the form that the format asks for. A new version of the program that writes
+/// the same tables makes the same bytes.
+static WRITER: LazyLock<String> =
+    LazyLock::new(|| format!("quipu-lake version {VERSION}.0.0 (build 0)"));
 
 /// How the footer of each table begins, and how many columns it has.
 static HEADS: LazyLock<Vec<(Thrift, usize)>> = LazyLock::new(|| {

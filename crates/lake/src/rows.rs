@@ -6,6 +6,7 @@
 
 mod file;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -24,6 +25,7 @@ use transcript::{Conversation, Session};
 
 use crate::LakeError;
 use crate::group::Group;
+use crate::push::is_uuid;
 use crate::schema::{MOST_DOLLARS, TABLES, VERSION};
 use crate::sheet::{Cell, Object, Sheet};
 
@@ -222,6 +224,13 @@ impl Maker<'_> {
         Some(masked)
     }
 
+    /// An id without secrets. Those that clients make have none by their form, and there are many.
+    fn masked_id<'t>(&mut self, id: Option<&'t str>) -> Option<Cow<'t, str>> {
+        let id = id?;
+        let is_usual = is_uuid(id) || MADE.iter().any(|start| is_made(id, start));
+        Some(if is_usual { Cow::Borrowed(id) } else { self.mask.text(id) })
+    }
+
     /// A path or a branch without secrets, if it is pushed at all.
     fn masked_path(&mut self, text: Option<&str>) -> Option<String> {
         self.masked(text.filter(|_| self.policy.has_paths()))
@@ -244,11 +253,14 @@ impl Maker<'_> {
             let placed = self.placed.get(&(call.file, message.id.clone())).copied();
             let model = self.masked_name(message.model.as_deref());
             let tool = self.masked_name(message.tool.as_deref());
-            let agent = agent_of(&source.path);
+            let agent = self.masked_id(agent_of(&source.path).as_deref()).map(Cow::into_owned);
+            let id = self.masked_id(Some(&message.id)).unwrap_or_default();
+            let [tier, speed] =
+                [&message.tier, &message.speed].map(|text| self.masked_name(text.as_deref()));
             self.put(
                 CALLS,
                 &[
-                    Cell::Text(&message.id),
+                    Cell::Text(&id),
                     model.as_deref().into(),
                     moment(message.time),
                     days(message.time),
@@ -267,8 +279,8 @@ impl Maker<'_> {
                     placed.map(|placed| placed.place).into(),
                     placed.and_then(|placed| placed.branch).into(),
                     tool.as_deref().into(),
-                    message.tier.as_deref().into(),
-                    message.speed.as_deref().into(),
+                    tier.as_deref().into(),
+                    speed.as_deref().into(),
                     Some(message.line).filter(|_| call.owner.is_none()).into(),
                 ],
             )?;
@@ -290,6 +302,7 @@ impl Maker<'_> {
             [title.as_deref(), prompt.as_deref()].map(|text| self.masked_words(text));
         let version = self.masked(version.as_deref());
         let sums = std::mem::take(&mut self.sums);
+        let forked_from = self.masked_id(sums.forked_from.as_deref());
         let first = sums.first.or(sums.first_of_agent);
         let lost = report.map(|report| report.reach.lost);
         let row = [
@@ -299,7 +312,7 @@ impl Maker<'_> {
             cwd.as_ref().into(),
             branch.as_ref().into(),
             version.as_ref().into(),
-            sums.forked_from.as_ref().into(),
+            forked_from.as_deref().into(),
             sums.bytes.into(),
             sums.records.into(),
             sums.prompts.into(),
@@ -355,6 +368,19 @@ impl Maker<'_> {
         }
         Ok(())
     }
+}
+
+/// How ids begin that the API and clients make.
+const MADE: [&str; 5] = ["msg_", "toolu_", "srvtoolu_", "call_", "req_"];
+/// The longest of them.
+const LONGEST_ID: usize = 40;
+
+/// Whether an id begins so, and has only letters and digits after that.
+fn is_made(id: &str, start: &str) -> bool {
+    id.len() <= LONGEST_ID
+        && id
+            .strip_prefix(start)
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// The last moment of the year 9999, in milliseconds: no engine understands later ones.

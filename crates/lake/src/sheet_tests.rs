@@ -16,12 +16,21 @@ enum Style {
     Constant,
     Runs,
     Few,
+    Many,
     Different,
+    Extreme,
     Missing,
 }
 
-const STYLES: [Style; 5] =
-    [Style::Constant, Style::Runs, Style::Few, Style::Different, Style::Missing];
+const STYLES: [Style; 7] = [
+    Style::Constant,
+    Style::Runs,
+    Style::Few,
+    Style::Many,
+    Style::Different,
+    Style::Extreme,
+    Style::Missing,
+];
 
 /// A value of a column, without its type.
 fn number_of(chance: &mut Rng, style: Style, row: usize) -> Option<i64> {
@@ -30,12 +39,24 @@ fn number_of(chance: &mut Rng, style: Style, row: usize) -> Option<i64> {
         Style::Constant => Some(41),
         Style::Runs => Some(i64::try_from(row / 13).unwrap() % 5).filter(|number| *number != 3),
         Style::Few => Some(random(chance, 300)).filter(|number| number % 7 != 0),
+        // More words than one byte numbers.
+        Style::Many => Some(random(chance, 6_000)),
         Style::Different => Some(random(chance, 1 << 40) - (1 << 20)),
+        Style::Extreme => {
+            let all = [i64::MIN, -1, 0, 1, LONG_TEXT, i64::MAX];
+            Some(all[[0, 1, 2, 3, 5, 5, 5, 4][chance.below(8)]]).filter(|_| row % 8 < 5)
+        }
         Style::Missing => None,
     }
 }
 
+/// Stands for a text that is longer than two bytes can say.
+const LONG_TEXT: i64 = i64::MAX - 1;
+
 fn words(column: &Column, number: i64) -> String {
+    if number == LONG_TEXT {
+        return "\u{e9}\u{1f600}\u{202e}".repeat(8_000);
+    }
     match number.rem_euclid(4) {
         0 => String::new(),
         1 => format!("{} · {number}", column.name),
@@ -99,7 +120,7 @@ fn what_is_written_is_read_back() {
             let columns: Vec<&Column> = schema.columns().collect();
             let style = |column: &&Column| match column.null {
                 Null::Maybe => *chance.pick(&STYLES),
-                Null::Never => *chance.pick(&[Style::Constant, Style::Different]),
+                Null::Never => *chance.pick(&[Style::Constant, Style::Many, Style::Different]),
             };
             let styles: Vec<Style> = columns.iter().map(style).collect();
             let mut sheet = Sheet::new(table, &COMMON_CELLS);

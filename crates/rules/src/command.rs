@@ -152,8 +152,8 @@ const WRAPPERS: &[&str] = &[
 
 /// Programs that run a text.
 pub(crate) const SHELLS: &[&str] = &[
-    "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "mksh", "rbash", "rksh", "rzsh", "sh",
-    "tcsh", "yash", "zsh",
+    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "oksh", "osh",
+    "posh", "rbash", "rksh", "rzsh", "sh", "tcsh", "yash", "zsh",
 ];
 
 /// Wrappers whose words may be a text that a shell runs.
@@ -336,11 +336,17 @@ fn added_to(simple: &Simple) -> Vec<usize> {
             let takes = ["-n", "-P", "-L", "-s", "-d", "-E", "-a"];
             let mut at = 1;
             while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
+                let is_usual = matches!(&*word.text, "-I{}" | "-i" | "-i{}" | "--replace");
+                let is_next =
+                    word.text == "-I" && words.get(at + 1).is_some_and(|it| it.text == "{}");
                 // It may stand anywhere.
-                if ["-I", "-i", "--replace"].iter().any(|option| word.text.starts_with(option)) {
+                if !is_usual
+                    && !is_next
+                    && ["-I", "-i", "--replace"].iter().any(|option| word.text.starts_with(option))
+                {
                     return vec![words.len()];
                 }
-                at += if takes.contains(&&*word.text) { 2 } else { 1 };
+                at += if is_next || takes.contains(&&*word.text) { 2 } else { 1 };
             }
             vec![at.min(words.len())]
         }
@@ -374,7 +380,10 @@ pub(crate) fn names(simple: &Simple) -> Names {
             names.doubts.push("it is nested too deep");
             continue;
         }
-        let Some(first) = one.words.first() else { continue };
+        let Some(first) = one.words.first() else {
+            names.doubts.extend(hides(&one));
+            continue;
+        };
         let name = base(&first.text).to_owned();
         if name != first.text {
             let mut renamed = one.clone();

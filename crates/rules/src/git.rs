@@ -213,6 +213,9 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
     if !VERBS.contains(&verb.text.as_str()) {
         return Some("it may be an alias of git");
     }
+    if verb.text == "for-each-repo" {
+        return Some("it runs git in other repositories");
+    }
     if verb.text == "config" {
         let reads = rest.iter().any(|word| {
             matches!(word.text.as_str(), "--get" | "--get-all" | "--list" | "-l" | "get" | "list")
@@ -230,11 +233,17 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
         let is_long = PROGRAMS.iter().any(|option| means_option(text, option));
         is_long
             || (of_rebase && text.starts_with("-x"))
-            || (verb.text == "clone" && text.starts_with("-u"))
+            || (verb.text == "clone" && (text.starts_with("-u") || text.starts_with("-c")))
+            || (matches!(verb.text.as_str(), "clone" | "init") && sets_up(text))
             || (verb.text == "grep" && text.starts_with("-O"))
             || text.starts_with("ext::")
     };
     rest.iter().any(names_program).then_some("it names a program that git runs")
+}
+
+/// Whether an option gives a new repository settings or hooks.
+fn sets_up(option: &str) -> bool {
+    ["--config", "--template"].iter().any(|known| means_option(option, known))
 }
 
 /// Whether a word is this option, perhaps with a value, or a beginning of its name.

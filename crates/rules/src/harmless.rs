@@ -122,17 +122,20 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
         }
         _ => return None,
     }
-    // Their words may all be files, except for texts that are printed or searched for.
+    // Their words may all be files, except for texts that are printed or searched for; but what
+    // fits a pattern are files.
     let skipped = match name.text.as_str() {
         "echo" | "printf" | "sleep" | "true" | "false" | ":" | "tr" | "date" | "test" | "["
         | "whoami" | "basename" | "dirname" => words.len(),
-        "grep" | "egrep" | "fgrep" => {
-            let pattern = words.iter().position(|word| !word.text.starts_with('-'));
-            if has("-e") { 0 } else { pattern.map_or(words.len(), |at| at + 1) }
-        }
+        "grep" | "egrep" | "fgrep" if has_short('e') || has("--reg") => 0,
+        "grep" | "egrep" | "fgrep" => words
+            .iter()
+            .position(|word| !word.text.starts_with('-') || word.text == "--")
+            .map_or(words.len(), |at| if words[at].text == "--" { at + 2 } else { at + 1 }),
         _ => 0,
     };
-    Some(words.iter().skip(skipped).collect())
+    let is_file = |(at, word): &(usize, &Arg)| *at >= skipped || word.is_pattern;
+    Some(words.iter().enumerate().filter(is_file).map(|(_, word)| word).collect())
 }
 
 /// Whether a word of `uniq` is a file: a single hyphen is the standard input.
@@ -241,7 +244,16 @@ pub(crate) fn edited_script(script: &str) -> bool {
     let Some(text) = script.strip_prefix('s') else { return false };
     let mark = text.chars().next().filter(|c| c.is_ascii_punctuation() && *c != '\\');
     let Some(mark) = mark else { return false };
-    let parts: Vec<&str> = text[mark.len_utf8()..].split(mark).collect();
-    let [_, _, flags] = parts[..] else { return false };
-    flags.chars().all(|c| "gIip0123456789".contains(c)) && !script.contains('\n')
+    let (mut marks, mut is_escaped) = (0, false);
+    let mut flags = text[mark.len_utf8()..].chars();
+    // A mark behind a backslash ends nothing.
+    while marks < 2 {
+        match flags.next() {
+            None => return false,
+            Some(_) if is_escaped => is_escaped = false,
+            Some('\\') => is_escaped = true,
+            Some(c) => marks += usize::from(c == mark),
+        }
+    }
+    flags.all(|c| "gIip0123456789".contains(c)) && !script.contains('\n')
 }

@@ -52,15 +52,18 @@ const LANGUAGES: &[(&str, &str, &[&str])] = &[
 
 /// Options that name a program, or a text that is run, by the programs that have them.
 const RUNNING: &[(&str, &[&str])] = &[
+    ("bsdtar", TAR),
     ("cargo", &["--config"]),
     ("cpio", &["--rsh-command"]),
     ("diff3", &["--diff-program"]),
     ("gcc", &["-wrapper", "-B", "-fplugin"]),
     ("clang", &["-B", "-fplugin"]),
     ("go", &["-exec", "-toolexec", "-vettool"]),
+    ("gtar", TAR),
     ("install", &["--strip-program"]),
-    ("make", &["--eval"]),
-    ("gmake", &["--eval"]),
+    ("lldb", &["-o", "-O", "-s", "--one-line", "--source"]),
+    ("make", &["-E", "--eval"]),
+    ("gmake", &["-E", "--eval"]),
     ("man", &["-P", "--pager", "-H", "--html"]),
     ("mysql", &["-e", "--execute"]),
     ("nc", &["-e", "-c"]),
@@ -76,22 +79,25 @@ const RUNNING: &[(&str, &[&str])] = &[
     ("sort", &["--compress-program"]),
     ("split", &["--filter"]),
     ("ssh", &["-o", "-F"]),
-    (
-        "tar",
-        &[
-            "--to-command",
-            "--checkpoint-action",
-            "-I",
-            "--use-compress-program",
-            "--rsh-command",
-            "--rmt-command",
-            "-F",
-            "--info-script",
-            "--new-volume-script",
-        ],
-    ),
-    ("wget", &["--use-askpass"]),
+    ("sqlite3", &["-cmd", "--cmd", "-init", "--init"]),
+    ("svn", &["--config-option", "--diff-cmd", "--diff3-cmd", "--editor-cmd"]),
+    ("tar", TAR),
+    ("tcpdump", &["-z"]),
+    ("wget", &["-e", "--execute", "--use-askpass"]),
     ("zip", &["-TT", "--unzip-command"]),
+];
+
+/// The same of `tar`.
+const TAR: &[&str] = &[
+    "--to-command",
+    "--checkpoint-action",
+    "-I",
+    "--use-compress-program",
+    "--rsh-command",
+    "--rmt-command",
+    "-F",
+    "--info-script",
+    "--new-volume-script",
 ];
 
 /// Programs that run what they read, or what is in a file, later or at once.
@@ -100,10 +106,10 @@ const READERS: &[&str] = &["at", "batch", "crontab"];
 /// Why a command may run something that is not in its text: where rules forbid something, that is
 /// a question.
 pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
-    let (first, words) = simple.words.split_first()?;
     if simple.assignments.iter().any(|(name, value)| !is_harmless_variable(name, value)) {
         return Some("it sets a variable that may decide what runs");
     }
+    let (first, words) = simple.words.split_first()?;
     let name = base(&first.text);
     if name == "git" {
         return git::hides(simple);
@@ -119,7 +125,19 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
     {
         return Some("it names a program that it runs");
     }
+    // The options of `tar` may stand without a hyphen.
+    let is_old = |word: &Arg| !word.text.starts_with('-') && word.text.contains(['I', 'F']);
+    if name.ends_with("tar") && words.first().is_some_and(is_old) {
+        return Some("it names a program that it runs");
+    }
+    if name == "sqlite3" && words.iter().any(|word| word.text.trim_start().starts_with('.')) {
+        return Some("it runs a text of another language");
+    }
     if matches!(name, "make" | "gmake") {
+        let is_standard = |word: &Arg| word.text == "-" || word.text.starts_with("/dev/");
+        if words.iter().any(is_standard) {
+            return Some("it runs what it reads");
+        }
         let is_set = |word: &Arg| word.text.contains('=') && !word.text.starts_with('-');
         return words.iter().any(is_set).then_some("it sets a variable that may decide what runs");
     }
@@ -128,13 +146,20 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
 
 /// Whether a word is this option, with or without a value.
 fn is_option(word: &str, option: &str) -> bool {
-    if option.starts_with("--") { means_option(word, option) } else { word.starts_with(option) }
+    if option.starts_with("--") {
+        return means_option(word, option);
+    }
+    // Single letters may stand together.
+    let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    let is_among = |letter: &str| letters.is_some_and(|letters| letters.contains(letter));
+    word.starts_with(option)
+        || option.strip_prefix('-').filter(|letter| letter.len() == 1).is_some_and(is_among)
 }
 
 /// A program that runs a text of a shell.
 fn of_shell(words: &[Arg]) -> Option<&'static str> {
     let is_option = |word: &&Arg| word.text.starts_with(['-', '+']) && word.text.len() > 1;
-    let is_asked = words.iter().any(|word| word.text == "--version");
+    let is_asked = words.len() == 1 && words[0].text == "--version";
     let mut options = words.iter().filter(is_option);
     let has_text = options.any(|word| !word.text.starts_with("--") && word.text.contains('c'));
     let reads = |word: &Arg| {
@@ -178,10 +203,24 @@ fn of_builtin(name: &str, words: &[Arg]) -> Option<&'static str> {
             let is_set = words.iter().any(decides) || has('n') || has('i');
             is_set.then_some("it sets a variable that may decide what runs")
         }
-        "let" | "unset" | "read" | "printf" | "wait" | "getopts" => {
+        "set" if has('a') || has('k') || is("allexport") || is("keyword") => {
+            Some("it changes which variables programs see")
+        }
+        "printf" if !has('v') => None,
+        "let" | "unset" | "read" | "printf" | "wait" | "getopts" | "mapfile" | "readarray" => {
             let is_evaluated =
                 |word: &Arg| word.text.contains('[') && word.text.contains(['$', '`']);
-            words.iter().any(is_evaluated).then_some("it evaluates the name of a variable")
+            if words.iter().any(is_evaluated) {
+                return Some("it evaluates the name of a variable");
+            }
+            // By such names programs are found, and told what to do.
+            let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+            let is_public = |word: &Arg| {
+                word.text.starts_with(|c: char| c.is_ascii_uppercase())
+                    && word.text.chars().all(is_upper)
+            };
+            let is_set = name != "unset" && words.iter().any(is_public);
+            is_set.then_some("it sets a variable that may decide what runs")
         }
         _ => None,
     }
@@ -200,9 +239,11 @@ fn of_language(name: &str, words: &[Arg]) -> Option<&'static str> {
         return Some(OTHER);
     }
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let (_, letters, options) =
+    let (language, letters, options) =
         LANGUAGES.iter().find(|(program, ..)| *program == name || *program == stem)?;
-    if words.iter().any(|word| matches!(word.text.as_str(), "--version" | "-V" | "-v" | "--help")) {
+    let mut may_be_value = false;
+    let asks = |word: &Arg| matches!(&*word.text, "--version" | "-V" | "-v" | "--help");
+    if words.len() == 1 && asks(&words[0]) {
         return None;
     }
     for word in words {
@@ -222,14 +263,33 @@ fn of_language(name: &str, words: &[Arg]) -> Option<&'static str> {
         if is_standard {
             return Some("it runs what it reads");
         }
-        if !text.starts_with('-') {
+        if !text.starts_with('-') && !may_be_value {
             return None;
         }
         if text == "-m" {
-            return None;
+            let module = words.iter().skip_while(|word| word.text != "-m").nth(1);
+            let runs = module.is_some_and(|module| matches!(&*module.text, "timeit" | "pdb"));
+            return runs.then_some(OTHER);
         }
+        may_be_value = text.starts_with('-') && takes_value(language, text);
     }
-    Some("it runs what it reads")
+    let finds_files = *language == "node" && words.iter().any(|word| word.text == "--test");
+    (!finds_files).then_some("it runs what it reads")
+}
+
+/// Whether the word behind an option of a language may belong to it.
+fn takes_value(language: &str, option: &str) -> bool {
+    let plain = match language {
+        "python" | "pypy" | "ipython" => "bBdEhiIOPqsSuvx",
+        "perl" => "acfnpstTuUwWX",
+        "ruby" => "aclnpsSvwW",
+        "node" | "nodejs" => "i",
+        _ => "",
+    };
+    match option.strip_prefix("--") {
+        Some(long) => !long.contains('='),
+        None => !option.chars().skip(1).all(|letter| plain.contains(letter)),
+    }
 }
 
 /// Whether a program of awk runs no other one.

@@ -379,8 +379,8 @@ impl<'a> Judge<'a> {
         let path = plain(path);
         let real = (self.place.real)(&path);
         let real_pattern = pattern.literal.as_ref().map(|literal| (self.place.real)(literal));
-        pattern.matches(&path)
-            && (pattern.matches(&real)
+        pattern.matches_exactly(&path)
+            && (pattern.matches_exactly(&real)
                 || real_pattern.is_some_and(|literal| real.starts_with(literal)))
     }
 

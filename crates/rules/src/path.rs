@@ -8,6 +8,8 @@ use globset::{GlobBuilder, GlobMatcher};
 #[derive(Clone, Debug)]
 pub struct Pattern {
     matchers: Vec<GlobMatcher>,
+    /// The same, with letters as they are.
+    exact: Vec<GlobMatcher>,
     /// The path that it means, if it means a single one and all below it.
     pub literal: Option<PathBuf>,
 }
@@ -38,12 +40,22 @@ impl Pattern {
         let inner =
             if is_anywhere { format!("{base}/**/{rest}") } else { format!("{base}/{rest}") };
         let texts = [inner.clone(), format!("{inner}/**")];
-        let matcher = |text: &String| {
+        let matcher = |text: &String, ignores_case: bool| {
             let mut builder = GlobBuilder::new(text);
-            builder.literal_separator(true).case_insensitive(true).backslash_escape(true);
+            builder.literal_separator(true).backslash_escape(true);
+            builder.case_insensitive(ignores_case);
             builder.build().ok().map(|glob| glob.compile_matcher())
         };
-        Pattern { matchers: texts.iter().filter_map(matcher).collect(), literal }
+        let all = |ignores_case: bool| {
+            texts.iter().filter_map(|text| matcher(text, ignores_case)).collect()
+        };
+        Pattern { matchers: all(true), exact: all(false), literal }
+    }
+
+    /// Whether a path matches with the letters as they are: another one is another file.
+    pub(crate) fn matches_exactly(&self, path: &Path) -> bool {
+        self.exact.iter().any(|matcher| matcher.is_match(path))
+            || self.literal.as_ref().is_some_and(|literal| path == literal)
     }
 
     /// Whether a path matches; letters match in either case.

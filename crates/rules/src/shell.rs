@@ -288,7 +288,12 @@ impl Walk<'_> {
             }
             simple.words.push(name);
         }
+        let mut may_be_variable = false;
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            if may_be_variable && matches!(item, Item::IoRedirect(_)) {
+                self.doubt("a redirection in it may set a variable");
+            }
+            may_be_variable = matches!(item, Item::Word(word) if word.value.ends_with('}'));
             self.item(item, &mut simple);
         }
         self.parsed.parts.push(simple);
@@ -350,6 +355,12 @@ impl Walk<'_> {
                 self.word(word);
             }
             IoRedirect::HereDocument(_, document) => {
+                let is_continued = document.doc.value.contains("\\\n");
+                if !is_plain_end(&document.here_end.value)
+                    || (document.requires_expansion && is_continued)
+                {
+                    self.doubt("where its here document ends cannot be told");
+                }
                 if document.requires_expansion && document.doc.value.contains(['$', '`']) {
                     let doc = document.doc.value.replace('"', "");
                     self.pieces(&format!("\"{doc}\""), &mut Arg::default());
@@ -362,6 +373,8 @@ impl Walk<'_> {
     fn word(&mut self, word: &Word) -> Arg {
         let mut arg = Arg::default();
         self.pieces(&word.value, &mut arg);
+        // Alone, it is the name of a command, and the end of its words.
+        arg.is_pattern &= word.value != "[";
         arg
     }
 
@@ -378,6 +391,35 @@ impl Walk<'_> {
         for piece in pieces {
             self.piece(&piece.piece, arg, is_bare);
         }
+        if is_bare {
+            self.between(pieces, arg);
+        }
+    }
+
+    /// What the pieces of a word are together.
+    fn between(&mut self, pieces: &[WordPieceWithSource], arg: &mut Arg) {
+        let bare = pieces.iter().map(|piece| match &piece.piece {
+            WordPiece::Text(text) => text.as_str(),
+            _ => "_",
+        });
+        let bare: String = bare.collect();
+        let is_brace =
+            bare.split_once('{').is_some_and(|(_, rest)| rest.contains(',') || rest.contains(".."));
+        if is_brace {
+            arg.is_pattern = true;
+            self.doubt("it contains braces that the shell replaces");
+        }
+        let ends_with_dollar = |piece: &WordPiece| {
+            matches!(piece, WordPiece::Text(text) | WordPiece::EscapeSequence(text)
+                if text.ends_with('$'))
+        };
+        let is_odd = |pair: &[WordPieceWithSource]| {
+            ends_with_dollar(&pair[0].piece)
+                && matches!(pair[1].piece, WordPiece::SingleQuotedText(_))
+        };
+        if pieces.windows(2).any(is_odd) {
+            self.doubt("where its quotes end cannot be told");
+        }
     }
 
     fn piece(&mut self, piece: &WordPiece, arg: &mut Arg, is_bare: bool) {
@@ -385,11 +427,10 @@ impl Walk<'_> {
             WordPiece::Text(text) if !is_bare => arg.quoted(text),
             WordPiece::Text(text) => {
                 arg.text.push_str(text);
-                let is_brace = text.contains('{') && (text.contains(',') || text.contains(".."));
-                if text.contains(SIGNS) || is_brace {
+                if text.contains(SIGNS) {
                     arg.is_pattern = true;
-                    if is_brace || text.contains('(') {
-                        self.doubt("it contains braces that the shell replaces");
+                    if text.contains('(') {
+                        self.doubt("it contains a pattern that cannot be judged");
                     }
                 }
             }
@@ -443,6 +484,15 @@ impl Walk<'_> {
 fn is_odd_blank(c: char) -> bool {
     (c.is_whitespace() && !c.is_ascii())
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Whether a word ends a here document where it is written, whoever reads it.
+fn is_plain_end(word: &str) -> bool {
+    let quoted = ['"', '\'']
+        .iter()
+        .find_map(|mark| word.strip_prefix(*mark).and_then(|rest| rest.strip_suffix(*mark)));
+    let name = quoted.or(word.strip_prefix('\\')).unwrap_or(word);
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 
 /// Whether brackets are nested so deep that parsing takes long.

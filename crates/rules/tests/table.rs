@@ -208,6 +208,10 @@ fn piece() -> impl Strategy<Value = String> {
         "$'a'",
         "\u{a0}",
         "\r",
+        "\\$'",
+        "{PATH}<",
+        "<<E\"O\"F\n",
+        "EO\\\nF\n",
     ];
     prop_oneof![4 => prop::sample::select(fixed.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
 }

@@ -76,7 +76,7 @@
     for (const row of rows) {
       if (row.tagName === 'DEL') { if (fresh.length) flush(); old.push(row); }
       else if (row.tagName === 'INS') fresh.push(row);
-      else { flush(); if (row.classList.contains('hunk')) made.push(row); else made.push(row.cloneNode(true), row); }
+      else { flush(); if (row.classList.contains('hunk')) made.push(row); else { const old = row.cloneNode(true); old.classList.add('old'); made.push(old, row); } }
     }
     flush();
     diff.replaceChildren(...made);
@@ -146,8 +146,21 @@
   const main = $('#main[data-heights]'), list = $('#windows');
   const view = !isFile && main && list ? {
     base: main.dataset.base, flow: main.dataset.flow, heights: main.dataset.heights.split(',').filter(Boolean).map(Number),
-    known: new Set(), first: Number(main.dataset.first), run: 0, busy: false, stamp: main.dataset.stamp,
+    known: new Set(), first: Number(main.dataset.first), run: 0, busy: false, again: false, updating: null, stamp: main.dataset.stamp,
   } : null;
+  // Who reads the page aloud waits until it stands still, and so do keys: each does its work when
+  // the one before it has found its windows, however fast they are typed.
+  let queue = Promise.resolve(), queued = 0;
+  const announce = () => { const is = String(queued > 0 || view.busy); if (list.getAttribute('aria-busy') !== is) list.setAttribute('aria-busy', is); };
+  const busy = (is) => { view.busy = is; announce(); };
+  const inTurn = async (work) => {
+    if (!view) return work();
+    queued++; announce();
+    const done = () => { queued--; announce(); }, made = queue.then(work);
+    queue = made.then(done, done);
+    return made;
+  };
+  const act = (work) => inTurn(work).catch(() => tell('The server does not answer.'));
   const spacer = (place) => { const made = doc.createElement('div'); made.className = 'spacer'; made.setAttribute('aria-hidden', 'true'); list[place](made); return made; };
   const [above, below] = view ? [spacer('before'), spacer('after')] : [];
   const sum = (from, to) => { let all = 0; for (let at = from; at < to; at++) all += view.heights[at]; return all; };
@@ -167,7 +180,9 @@
   };
   const sources = new WeakMap();
   const fetchWindow = async (at) => {
-    const only = kinds[kind][0], source = await get(view.base + 'window/' + view.flow + '/' + at + (only && '?only=' + only));
+    const now = kind, only = kinds[now][0], source = await get(view.base + 'window/' + view.flow + '/' + at + (only && '?only=' + only));
+    // Meanwhile, something else may be wanted.
+    if (now !== kind) return fetchWindow(at);
     const made = nodes(source).firstElementChild || doc.createElement('section');
     sources.set(made, source);
     return made;
@@ -180,9 +195,14 @@
     while (at < view.heights.length && y < top + high * 1.8) y += view.heights[at++];
     return [from, Math.max(at, from + 1)];
   };
-  const update = async () => {
-    if (!view || view.busy || !view.heights.length) return;
-    view.busy = true;
+  const update = () => {
+    if (!view || !view.heights.length) return null;
+    if (view.busy) { view.again = true; return view.updating; }
+    return view.updating = updated();
+  };
+  const updated = async () => {
+    busy(true);
+    view.again = false;
     const run = view.run;
     try {
       for (let turns = 0; turns < 60; turns++) {
@@ -209,20 +229,26 @@
         });
         undress();
       }
-    } catch { tell('The server does not answer.'); } finally { if (run === view.run) view.busy = false; }
+    } catch { view.again = false; tell('The server does not answer.'); } finally { if (run === view.run) busy(false); }
+    if (run === view.run && view.again) await updated();
   };
   const show = async (at) => {
     const run = ++view.run;
-    view.busy = true;
+    busy(true);
     try {
       const made = await fetchWindow(at);
       if (run !== view.run) return;
       list.replaceChildren(made); view.first = at; measure(); space(); dress(list);
-      for (let from = at; last() < view.heights.length && sum(from, last()) < innerHeight * 1.5;) { list.append(await fetchWindow(last())); measure(); space(); }
-    } finally { if (run === view.run) view.busy = false; }
+      scrollBy(0, list.getBoundingClientRect().top - 60);
+      while (last() < view.heights.length && sum(at, last()) < innerHeight * 1.5) {
+        const more = await fetchWindow(last());
+        if (run !== view.run) return;
+        list.append(more); measure(); space(); dress(more);
+      }
+    } finally { if (run === view.run) busy(false); }
   };
   const toEnd = async () => { if (!view || !view.heights.length) return scrollTo(0, doc.body.scrollHeight); if (last() < view.heights.length) await show(Math.max(0, view.heights.length - 2)); scrollTo(0, doc.body.scrollHeight); await update(); scrollTo(0, doc.body.scrollHeight); };
-  const toStart = async () => { if (view && view.first > 0) await show(0); scrollTo(0, 0); update(); };
+  const toStart = async () => { if (view && view.first > 0) await show(0); scrollTo(0, 0); await update(); };
   const reveal = (at) => {
     for (let up = at.parentElement; up; up = up.parentElement) if (up.tagName === 'DETAILS') up.open = true;
     $('.target')?.classList.remove('target');
@@ -274,24 +300,24 @@
       if (stamp === view.stamp) continue;
       const before = view.stamp;
       view.stamp = stamp;
-      const atEnd = scrollY + innerHeight > doc.body.scrollHeight - 120;
-      const fresh = (heights || '').split(',').filter(Boolean).map(Number);
-      try {
-        if (fresh.length < last()) {
-          // It was written anew, and is shorter.
-          view.heights = fresh; view.known.clear();
-          await show(Math.max(0, Math.min(view.first, fresh.length - 2)));
-        } else {
-          view.heights = fresh.map((height, at) => view.known.has(at) ? view.heights[at] ?? height : height);
-          await renew(8);
-        }
-        for (const agent of $$('details.agent[open][data-loaded]')) await grow(agent);
-        space();
-        await update();
-        if (atEnd) await toEnd();
-        for (const panel of $$('.panel[open][data-src]')) { const part = nodes(await get(panel.dataset.src)); panel.replaceChildren(panel.firstElementChild, part); }
-      } catch { tell('The server does not answer.'); view.stamp = before; await pause(4000); }
+      try { await inTurn(() => grown((heights || '').split(',').filter(Boolean).map(Number))); } catch { tell('The server does not answer.'); view.stamp = before; await pause(4000); }
     }
+  };
+  const grown = async (fresh) => {
+    const atEnd = scrollY + innerHeight > doc.body.scrollHeight - 120;
+    if (fresh.length < last()) {
+      // It was written anew, and is shorter.
+      view.heights = fresh; view.known.clear();
+      await show(Math.max(0, Math.min(view.first, fresh.length - 2)));
+    } else {
+      view.heights = fresh.map((height, at) => view.known.has(at) ? view.heights[at] ?? height : height);
+      await renew(8);
+    }
+    for (const agent of $$('details.agent[open][data-loaded]')) await grow(agent);
+    space();
+    await update();
+    if (atEnd) await toEnd();
+    for (const panel of $$('.panel[open][data-src]')) { const part = nodes(await get(panel.dataset.src)); panel.replaceChildren(panel.firstElementChild, part); }
   };
   // Windows that have changed are replaced; what was open in them stays open.
   const renew = async (most = Infinity) => {
@@ -410,14 +436,14 @@
         event.preventDefault();
         history.pushState(null, '', href);
         const inFound = on.closest('#found');
-        await go(href.slice(1));
+        await act(() => go(href.slice(1)));
         const item = doc.getElementById(href.slice(1));
         if (inFound && item) { const opens = item.tagName === 'DETAILS' ? item : null; if (opens) { opens.open = true; await pause(isFile ? 0 : 250); } showFound(item); found.replaceChildren(); }
       }
       return;
     }
     if (data.do === 'theme') theme();
-    else if (data.do === 'talk') talk();
+    else if (data.do === 'talk') act(talk);
     else if (data.do === 'help') $('#help').showModal();
     else if (data.raw) rawOf(on);
     else if (data.copy) copyTurn(data.copy);
@@ -441,21 +467,22 @@
     if (by > 0) next = all.find((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_PRECEDING) && one !== at && !one.contains(at));
     else next = all.filter((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING) && one !== at).at(-1);
     if (!$('.at-item') && what.includes('.item') && by > 0) next = at;
-    if (!next) return scrollBy(0, by * innerHeight * 0.8);
+    if (!next) { scrollBy(0, by * innerHeight * 0.8); return update(); }
     current(next);
     const box = next.getBoundingClientRect();
     if (box.top < 110 || box.bottom > innerHeight - 20) scrollBy(0, box.top - 120);
     if (next.tagName === 'A') next.focus(); else { const focus = $('summary', next); focus?.focus({ preventScroll: true }); }
+    return update();
   };
   // The next or the previous turn, also if it is not on the page yet.
   const toTurn = (by) => {
     const heads = $$('#windows .turn').filter((one) => !one.closest('.agent')), at = now();
-    if (!heads.length || !at) return scrollBy(0, by * innerHeight * 0.8);
+    if (!heads.length || !at) { scrollBy(0, by * innerHeight * 0.8); return update(); }
     const head = heads.filter((one) => one === at || at.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING).at(-1);
     const turn = head ? Number(head.dataset.turn) : Number(heads[0].dataset.turn) - 1;
     // Back is first to the beginning of this turn.
     const to = by < 0 && head !== at ? turn : turn + by;
-    if (to > 0) go((view && view.flow !== 'm' ? view.flow + '-' : '') + 'turn-' + to);
+    return to > 0 ? go((view && view.flow !== 'm' ? view.flow + '-' : '') + 'turn-' + to) : null;
   };
   const keys = {
     j: () => move(1, '#windows .item, .session-row .title a'), k: () => move(-1, '#windows .item, .session-row .title a'),
@@ -472,7 +499,10 @@
     if (event.key === 'Escape' && (on === field || on.closest?.('#found'))) { found.replaceChildren(); field.blur(); return; }
     if (event.ctrlKey || event.metaKey || event.altKey || on.closest?.('input, select, textarea, dialog[open]')) return;
     const work = keys[event.key];
-    if (work) { event.preventDefault(); work(); }
+    if (!work) return;
+    event.preventDefault();
+    if (event.repeat && queued > 2) return;
+    if ('/?tdu'.includes(event.key)) work(); else act(work);
   });
 
   // ---- The list of sessions.
@@ -520,7 +550,7 @@
   if (view) {
     history.scrollRestoration = 'manual';
     measure(); space();
-    if (location.hash.length > 1 && location.hash !== '#main') go(location.hash.slice(1));
+    if (location.hash.length > 1 && location.hash !== '#main') act(() => go(location.hash.slice(1)));
     else if (main.dataset.start === 'end') { scrollTo(0, doc.body.scrollHeight); update(); }
     else { if (view.first > 0) list.firstElementChild?.scrollIntoView(); update(); }
     let waiting = false;
@@ -536,6 +566,6 @@
     watchPages();
     if (location.hash.length > 1) go(location.hash.slice(1));
   }
-  addEventListener('popstate', () => { if (location.hash.length > 1) go(location.hash.slice(1)); });
+  addEventListener('popstate', () => { if (location.hash.length > 1) act(() => go(location.hash.slice(1))); });
   dress(doc);
 })();

@@ -69,7 +69,10 @@ pub(crate) fn receipt(drawing: &Drawing<'_>, number: usize) -> Markup {
             " are neither sent nor quoted any more; " (count(after, "block")) " are sent instead."
         }
         @for (name, list) in found.receipt.missed.lists().into_iter().filter(|(_, list)| !list.is_empty()) {
-            h4 { (list.len()) " " (name) " that occur nowhere now" }
+            h4 {
+                @if list.len() == 1 { "1 " (name.trim_end_matches('s')) " that occurs nowhere now" }
+                @else { (list.len()) " " (name) " that occur nowhere now" }
+            }
             ul {
                 @for one in list.iter().rev().take(MOST) {
                     li { (turn(one.turn)) " " (line(&drawing.masked(&one.text), 300)) }

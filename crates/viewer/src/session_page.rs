@@ -105,7 +105,7 @@ pub(crate) fn find_field() -> Markup {
         div.find.scripted role="search" {
             label.hidden for="find" { "Find in this session" }
             input id="find" type="search" autocomplete="off"
-                placeholder="Find in this session, also in what is folded ( / )";
+                placeholder="Find, also in what is folded ( / )";
             div id="found" {}
         }
     }

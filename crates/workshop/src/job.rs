@@ -275,7 +275,7 @@ impl Job<'_> {
     ) -> Result<Made, Error> {
         let path = ready.map_or(Path::new("a temporary file"), |ready| ready.path.as_path());
         let mut file = match ready {
-            Some(ready) => Temp::Named(named(&ready.temp).map_err(Error::unwritable(path))?),
+            Some(ready) => Temp::Named(temporary(&ready.temp).map_err(Error::unwritable(path))?),
             None => Temp::Hidden(tempfile::tempfile().map_err(Error::unwritable(path))?),
         };
         let source = self.plan.source().unwrap_or(&self.read.subject);
@@ -308,7 +308,7 @@ impl Job<'_> {
 }
 
 /// A new file with exactly this name, which is removed unless it is kept.
-fn named(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+pub(crate) fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

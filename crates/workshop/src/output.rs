@@ -4,12 +4,13 @@
 //! and then it stays what it was: the target of a link is replaced, and a pipe or a device is
 //! written into.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, OutputError};
-use crate::job::{Force, Job, Mode, Place};
+use crate::job::{Force, Job, Mode, Place, temporary};
+use crate::store::Ready;
 
 pub(crate) enum Output {
     /// Nowhere: the change is only shown.
@@ -80,6 +81,33 @@ impl DocumentFile {
             Output::Into(path) => DocumentFile::Special(path),
             other => DocumentFile::Regular(other.file().unwrap_or(path).to_owned()),
         })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        match self {
+            DocumentFile::Regular(path) | DocumentFile::Special(path) => path,
+        }
+    }
+
+    /// Writes the rest of a file there: a regular file at once or not at all.
+    pub(crate) fn fill(&self, from: &mut File, force: Force) -> io::Result<()> {
+        match self {
+            DocumentFile::Special(path) => {
+                io::copy(from, &mut files::open_special(path)?)?;
+            }
+            DocumentFile::Regular(path) => {
+                let mut made = temporary(&Ready::at(path).temp)?;
+                io::copy(from, made.as_file_mut())?;
+                made.as_file().sync_all()?;
+                match force {
+                    Force::Never => made.persist_noclobber(path),
+                    Force::InUse | Force::Always => made.persist(path),
+                }
+                .map_err(|error| error.error)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -18,9 +18,10 @@ use transcript::format::limit;
 
 use crate::all_files::{AllFiles, SessionFile, walk};
 use crate::error::{Error, OutputError};
-use crate::job::{Force, Mode, Read};
+use crate::job::{Force, Mode, Place, Read};
+use crate::output::DocumentFile;
 use crate::store::{self, Deed, Disk, KeptBy, Leaving, Mark, Ready, Real};
-use crate::work::Notice;
+use crate::work::{Done, Notice};
 use crate::{Workshop, live};
 
 /// What is moved, and how.
@@ -144,6 +145,39 @@ impl Workshop {
     }
 }
 
+/// Writes a session with its paths mapped to a file that the user named, or returns it. Nothing
+/// else is written.
+pub fn map_session(
+    session: &Session,
+    paths: &PathMap,
+    place: &Place,
+    force: Force,
+    rules: Rules,
+) -> Result<(RelocatedSession, Done), Error> {
+    let target = match place {
+        Place::File(path) => Some(DocumentFile::at(path, &session.path, force)?),
+        Place::Beside | Place::InPlace | Place::Returned => None,
+    };
+    let read = Read::open(session, rules)?;
+    let old = files::open(&session.path).map_err(Error::unreadable(&session.path))?;
+    let mut file = tempfile::tempfile().map_err(Error::unwritable("a temporary file"))?;
+    let mapped = map(&old, paths, &mut file).map_err(Error::unreadable(&session.path))?;
+    let proof = proved(session, &read, &mapped, &mut file, rules)?;
+    let mut rewound = || io::Seek::rewind(&mut file);
+    rewound().map_err(Error::unwritable("a temporary file"))?;
+    let (to, done) = match target {
+        None => (session.path.clone(), Done::Returned(file)),
+        Some(target) => {
+            let to = target.path().to_owned();
+            target.fill(&mut file, force).map_err(Error::unwritable(&to))?;
+            (to.clone(), Done::Written { path: to, entry: None })
+        }
+    };
+    let files = AllFiles::of(session)?;
+    let from = session.path.clone();
+    Ok((RelocatedSession { from, to, paths: mapped, proof, read, files }, done))
+}
+
 /// Where a file goes; `None` if it stays, because it is not in the project's folder.
 fn step<'a>(
     file: &'a SessionFile,
@@ -190,15 +224,29 @@ fn written(
         let paths = map(&old, what.paths, &mut file).map_err(unreadable())?;
         (file, paths)
     };
-    io::Seek::rewind(&mut file).map_err(unreadable())?;
-    let after = Subject::of_file(file, &session.path, rules)?;
+    let proof = proved(session, &read, &paths, &mut file, rules)?;
+    Ok(RelocatedSession { from: session.path.clone(), to, paths, proof, read, files })
+}
+
+/// Reads a result again, and refuses one that resumes less well.
+fn proved(
+    session: &Session,
+    read: &Read,
+    paths: &MappedPaths,
+    file: &mut File,
+    rules: Rules,
+) -> Result<Proof, Error> {
+    let unreadable = || Error::unreadable(&session.path);
+    io::Seek::rewind(file).map_err(unreadable())?;
+    let again = file.try_clone().map_err(unreadable())?;
+    let after = Subject::of_file(again, &session.path, rules)?;
     let change = change::clone(&read.subject);
     let proof = change::prove(&read.subject, &change, paths.written, &after)?;
     if proof.is_worse() {
         let (before, after) = (proof.before.verdict, proof.after.verdict);
         return Err(Error::Worse { before, after });
     }
-    Ok(RelocatedSession { from: session.path.clone(), to, paths, proof, read, files })
+    Ok(proof)
 }
 
 fn map(old: &File, paths: &PathMap, out: &mut File) -> io::Result<MappedPaths> {

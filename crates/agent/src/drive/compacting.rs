@@ -47,7 +47,7 @@ impl Driver {
             return self.pending.push_back((agent.id.clone(), Input::OverBudget));
         }
         let used = agent.count.context(&agent.asking.model);
-        let most = used.window.map(|window| compact::threshold(window, self.about.compact_percent));
+        let most = used.window.map(|window| compact::threshold(window, self.about.compact_at));
         let is_full = most.is_some_and(|most| used.used > most);
         let may =
             self.about.compacts && agent.compactions < MOST && agent.turn.messages().len() > 2;
@@ -62,6 +62,11 @@ impl Driver {
     pub(super) fn compact_now(&mut self, agent: &mut Agent, words: &str, host: &mut dyn Host) {
         if agent.turn.messages().is_empty() {
             self.outcome = Some(Outcome::Blocked("There is nothing to compact yet.".to_owned()));
+            return;
+        }
+        if agent.turn.has_deferred() {
+            let text = "A call was put off; say something first.".to_owned();
+            self.outcome = Some(Outcome::Blocked(text));
             return;
         }
         agent.turn.answered = 0;
@@ -193,7 +198,7 @@ impl Driver {
         let text = agent.site.secrets.redacted(&text, crate::secret::Extent::Whole).into_owned();
         let context = agent.count.context(&agent.asking.model);
         let used = context.used;
-        let tail = agent.recorder.tail(compact::tail_bytes(context.window));
+        let tail = agent.recorder.tail(compact::tail_bytes(context.window, self.about.compact_at));
         let words = (text.as_str(), order.instructions.as_str());
         let texts = match agent.recorder.compacted(order.trigger, used, words, &tail) {
             Ok(texts) => texts,

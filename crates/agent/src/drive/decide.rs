@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
 use std::thread;
+use std::time::Duration;
 
 use rules::{Decision, Kind, Rule};
 use serde_json::{Map, Value, json};
@@ -18,11 +19,14 @@ use crate::control::{self, Reply, Update};
 use crate::event::{AgentId, Event};
 use crate::guard;
 use crate::hook::{Permission, Verdict};
-use crate::host::{Asked, AskedWhat, Host};
+use crate::host::{Asked, AskedWhat, Audience, Host};
 use crate::permission_file::{Change, FOLDERS, list_of};
 use crate::permit::{Mode, Permit, real, suggestion};
 use crate::tool::{self, Answer, Call, Cancel, Trouble};
 use crate::turn::{Input, Ruling, Wanted};
+
+/// After how long hooks learn that a question has no answer.
+const UNANSWERED: Duration = Duration::from_secs(6);
 
 /// Questions that wait for an answer, by the ids of the requests.
 #[derive(Debug, Default)]
@@ -135,6 +139,17 @@ impl Driver {
             let text = format!("PreToolUse:{} hook error: {why}", call.name);
             return decided(Ruling::Deny(agent.cleaned(Trouble::failed(text))));
         }
+        if let Some((Permission::Defer, why)) = &verdict.permission {
+            let call = call(&wanted);
+            let text = format!("{} was put off by a hook: {why}", call.name);
+            if agent.id == AgentId::Main {
+                host.event(&agent.id, &Event::Notice(text));
+                return decided(Ruling::Defer);
+            }
+            // Its parent waits for a report.
+            agent.count_denial(&call);
+            return decided(Ruling::Deny(agent.cleaned(Trouble::failed(text))));
+        }
         if let Some(input) = &verdict.input {
             wanted.input = input.to_string();
             if let Some((known, _)) = agent.calls.get_mut(&id) {
@@ -180,7 +195,7 @@ impl Driver {
             Decision::Ask => {
                 let more = json!({
                     "tool_name": call.name, "tool_input": agent.input_of(&call),
-                    "permission_suggestions": [],
+                    "permission_suggestions": suggestions(agent, &call, &judgement),
                 });
                 let then = Then::Permission(wanted.clone(), judgement.clone());
                 match self.hook(agent, ("PermissionRequest", &call.name), more, then, host) {
@@ -267,9 +282,32 @@ impl Driver {
         };
         let is_asked = host.ask(&asked);
         if is_asked {
+            if self.about.audience == Audience::Person {
+                let (notes, id, request) =
+                    (self.notes.clone(), agent.id.clone(), asked.request.clone());
+                thread::spawn(move || {
+                    thread::sleep(UNANSWERED);
+                    let _ = notes.send(Note::From(id, Report::Unanswered(request)));
+                });
+            }
             self.questions.open.insert(asked.request, (agent.id.clone(), open));
         }
         is_asked
+    }
+
+    /// A person has not answered for a while: hooks may fetch them.
+    pub(super) fn notify_of(&mut self, id: &AgentId, request: &str, host: &mut dyn Host) {
+        let Some((_, Open::Call(wanted) | Open::Outside(wanted, _))) =
+            self.questions.open.get(request)
+        else {
+            return;
+        };
+        let kind = "permission_prompt";
+        let message = format!("Quipu needs your permission to use {}", wanted.name);
+        let more = json!({"message": message, "notification_type": kind});
+        let Some(agent) = self.agents.remove(id) else { return };
+        let _ = self.hook(&agent, ("Notification", kind), more, Then::Nothing, host);
+        self.agents.insert(id.clone(), agent);
     }
 
     /// Takes an answer of whoever was asked, as a line of the control protocol.
@@ -459,6 +497,7 @@ impl Driver {
         let input = agent.input_of(&call);
         let tool = call.name.clone();
         host.event(&agent.id, &Event::ToolStarted { call: call.id.clone(), tool, input });
+        agent.began.insert(call.id.clone(), self.nature.elapsed());
         // An earlier call may have changed the folder, or a link, since this one was judged.
         if self.questions.approved.remove(&(agent.id.clone(), wanted.id.clone())) {
             if let Some(images) = &agent.site.images {
@@ -551,6 +590,9 @@ impl Driver {
         let mut more = json!({
             "tool_name": name, "tool_input": agent.input_of(&of_call), "tool_use_id": id,
         });
+        if let Some(began) = agent.began.get(&id) {
+            more["duration_ms"] = (self.nature.elapsed() - began).into();
+        }
         let event = if answer.is_error == Some(true) {
             let text = match &answer.content {
                 tool::Content::Text(text) => text.clone(),
@@ -597,6 +639,16 @@ impl Agent {
 const PLANNING: &str = "Plan mode is on: look at whatever you need, and change nothing. When you know what to do, call ExitPlanMode with the plan; the user approves it or says what is to be different.";
 /// And when the user has ended it.
 const NOT_PLANNING: &str = "Plan mode is off: you may change things again.";
+
+/// The rules that would allow a call, as changes of permissions.
+fn suggestions(agent: &Agent, call: &Call, judgement: &rules::Judgement) -> Vec<Value> {
+    // A rule that asks wins over one that allows, and questions of the model's need no rule.
+    if judgement.rule.is_some() || question(agent, call) != AskedWhat::Call {
+        return Vec::new();
+    }
+    let access = agent.site.tools.find(&call.name).map(|tool| tool.access(call, &agent.site));
+    vec![control::suggested(&suggestion(&call.name, &access.unwrap_or_default(), judgement))]
+}
 
 /// Counts and tells that a call does not run.
 fn deny(agent: &mut Agent, call: &Call, judgement: &rules::Judgement, host: &mut dyn Host) {

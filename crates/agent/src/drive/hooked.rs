@@ -20,6 +20,8 @@ use crate::hook::run::{self, Ran, Start};
 use crate::hook::{Action, Hook, Verdict};
 use crate::host::{Callback, Host};
 use crate::permit::{Mode, Permit};
+use crate::prelude::PreludeAuthor;
+use crate::settings::Source;
 use crate::tool::{Answer, Call, Cancel, Content, MOST_REMINDERS, OUTPUT_REMINDER};
 use crate::turn::{Input, Outcome, Wanted};
 
@@ -75,6 +77,11 @@ pub(super) struct Runs {
 }
 
 impl Runs {
+    /// Whether any hook runs that something waits for.
+    pub(super) fn has_any(&self) -> bool {
+        !self.all.is_empty()
+    }
+
     /// Forgets the hooks that an agent waits for. Returns what would have come after them.
     pub(super) fn drop_of(&mut self, agent: &AgentId) -> Vec<Then> {
         let (gone, all): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -91,6 +98,8 @@ impl Runs {
 
 /// How often in a row hooks may keep a turn from ending.
 const MOST_STOPS: u32 = 9;
+/// Events that come before the prompt of their turn has an id.
+const BEFORE_PROMPTS: [&str; 3] = ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"];
 
 impl Driver {
     /// Starts the hooks of an event. If there are none, returns what was to come after them.
@@ -138,9 +147,8 @@ impl Driver {
             host.event(&agent.id, &started);
             match &hook.action {
                 Action::Command(_) => {
-                    let id = format!("h{}", &id[id.len().saturating_sub(12)..]);
                     if hook.is_async {
-                        self.runs.loose.push(id.clone());
+                        self.runs.loose.push(run::process(&id));
                     }
                     commands.push((id, hook));
                 }
@@ -195,7 +203,14 @@ impl Driver {
         let transcript = self.about.transcript.display().to_string();
         input.insert("transcript_path".to_owned(), transcript.into());
         input.insert("cwd".to_owned(), cwd.display().to_string().into());
+        let prompt = agent.prompt.clone().or_else(|| self.main()?.prompt.clone());
+        if let Some(prompt) = prompt.filter(|_| !BEFORE_PROMPTS.contains(&event)) {
+            input.insert("prompt_id".to_owned(), prompt.into());
+        }
         input.insert("permission_mode".to_owned(), self.mode_of(agent).name().into());
+        if let Some(level) = &agent.asking.effort {
+            input.insert("effort".to_owned(), json!({"level": level}));
+        }
         if let AgentId::Sub(id) = &agent.id {
             input.insert("agent_id".to_owned(), id.as_ref().into());
             let kind = self.nested.get(&agent.id).map(|nested| nested.kind.clone());
@@ -212,13 +227,18 @@ impl Driver {
 
     fn hook_variables(&self, agent: &Agent) -> Vec<(String, String)> {
         let project = agent.site.root.display().to_string();
+        let number = std::process::id().to_string();
         let all = [
             ("CLAUDE_PROJECT_DIR", project.as_str()),
             ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"),
             ("CLAUDECODE", "1"),
             ("CLAUDE_CODE_SESSION_ID", self.about.session.as_str()),
+            ("CLAUDE_CODE_CHILD_SESSION", "1"),
+            ("CLAUDE_PID", number.as_str()),
         ];
-        all.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+        let effort = agent.asking.effort.as_deref().map(|level| ("CLAUDE_EFFORT", level));
+        let all = all.into_iter().chain(effort);
+        all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
     /// Takes what commands of hooks did.
@@ -276,24 +296,16 @@ impl Driver {
         let Some(run) = self.runs.all.remove(&number) else { return };
         let Some(mut agent) = self.agents.remove(&run.agent) else { return };
         let verdict = Verdict::of(run.event, &run.ran);
+        let preludes = run.ran.iter().map(|(hook, ran)| {
+            let is_projects = matches!(hook.source, Source::Project | Source::Local);
+            let author = if is_projects { PreludeAuthor::Project } else { PreludeAuthor::User };
+            (author, ran.prelude.clone())
+        });
+        if matches!(run.event, "SessionStart" | "CwdChanged") {
+            agent.site.shells.preludes.add(run.event, preludes.collect());
+        }
         for (hook, ran) in &run.ran {
-            let outcome = match (ran.code, &ran.trouble) {
-                (Some(0), None) => "success",
-                (None, Some(_)) => "cancelled",
-                _ => "error",
-            };
-            host.event(
-                &agent.id,
-                &Event::HookEnded {
-                    id: ran.id.clone(),
-                    event: run.event.into(),
-                    name: run.name.clone(),
-                    stdout: ran.stdout.clone(),
-                    stderr: ran.stderr.clone(),
-                    code: ran.code,
-                    outcome,
-                },
-            );
+            host.event(&agent.id, &ended((run.event, &run.name), ran));
             // The original records no other hooks in this dialect.
             if run.event == "SessionStart" {
                 let command = hook.action.name();
@@ -405,7 +417,7 @@ impl Driver {
         let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         match if utterance.is_verbatim { "" } else { name } {
             "/compact" => return self.compact_now(agent, rest, host),
-            "/clear" => return self.clear(agent),
+            "/clear" => return self.clear(agent, host),
             "/context" => {
                 self.outcome = Some(Outcome::Blocked(super::prompting::context_text(agent)));
                 return;
@@ -419,6 +431,17 @@ impl Driver {
         }
         if std::mem::replace(&mut self.is_begun, true) {
             return self.submit(agent, utterance, host);
+        }
+        for loaded in self.about.instructions.clone() {
+            let reason = if loaded.parent.is_some() { "include" } else { "session_start" };
+            let mut more = json!({
+                "file_path": loaded.path.display().to_string(), "memory_type": loaded.memory,
+                "load_reason": reason,
+            });
+            if let Some(parent) = loaded.parent {
+                more["parent_file_path"] = parent.display().to_string().into();
+            }
+            let _ = self.hook(agent, ("InstructionsLoaded", reason), more, Then::Nothing, host);
         }
         let source = if self.about.is_resumed { "resume" } else { "startup" };
         let begin = Then::Begin(utterance);
@@ -464,14 +487,15 @@ impl Driver {
             Outcome::Failed(error) if is_main => {
                 let more =
                     json!({"error": error.label(), "last_assistant_message": error.to_string()});
-                let _ = self.hook(agent, ("StopFailure", ""), more, Then::Nothing, host);
+                let label = error.label().to_owned();
+                let _ = self.hook(agent, ("StopFailure", &label), more, Then::Nothing, host);
                 return Some(outcome);
             }
             _ => return Some(outcome),
         }
         let mut more = json!({
             "stop_hook_active": agent.stops > 0, "last_assistant_message": text,
-            "background_tasks": [], "session_crons": [],
+            "background_tasks": self.background_tasks(), "session_crons": [],
         });
         let kind = self.nested.get(&agent.id).map(|nested| nested.kind.clone());
         let event =
@@ -483,6 +507,21 @@ impl Driver {
             Err(Then::Stop(outcome)) => Some(outcome),
             _ => None,
         }
+    }
+
+    /// What runs in the background, for hooks.
+    fn background_tasks(&self) -> Vec<Value> {
+        let agents = self.nested.iter().filter(|(_, nested)| nested.is_background);
+        let agents = agents.map(|(id, nested)| {
+            json!({
+                "id": id.name(), "type": "subagent", "status": "running",
+                "description": nested.description, "agent_type": nested.kind,
+            })
+        });
+        let commands = self.site.shells.running().into_iter().map(|(id, name)| {
+            json!({"id": id, "type": "shell", "status": "running", "description": name})
+        });
+        agents.chain(commands).collect()
     }
 
     /// Ends a turn, unless its hooks want more.
@@ -555,7 +594,7 @@ impl Driver {
     /// The model of the next turn is another one.
     pub(super) fn switched(&mut self, agent: &Agent, model: String, host: &mut dyn Host) {
         let more = json!({"from_model": agent.asking.model, "to_model": model, "source": "sdk"});
-        let _ = self.hook(agent, ("PostModelSwitch", ""), more, Then::Nothing, host);
+        let _ = self.hook(agent, ("PostModelSwitch", &model), more, Then::Nothing, host);
         self.next_model = Some(model);
     }
 
@@ -567,11 +606,7 @@ impl Driver {
             let commands =
                 hooks.into_iter().filter(|hook| matches!(hook.action, Action::Command(_)));
             let nature = self.nature.clone();
-            let name = |hook| {
-                let id = nature.id();
-                (format!("h{}", &id[id.len().saturating_sub(12)..]), hook)
-            };
-            let commands: Vec<_> = commands.map(name).collect();
+            let commands: Vec<_> = commands.map(|hook| (nature.id(), hook)).collect();
             if !commands.is_empty() {
                 let input = self.hook_input(&main, "SessionEnd", json!({"reason": "other"}));
                 let start = Start {
@@ -579,7 +614,18 @@ impl Driver {
                     variables: self.hook_variables(&main),
                     cancel: Cancel::default(),
                 };
+                for (id, _) in &commands {
+                    let started = Event::HookStarted {
+                        id: id.clone(),
+                        event: "SessionEnd".into(),
+                        name: "SessionEnd:other".into(),
+                    };
+                    host.event(&main.id, &started);
+                }
                 let ran = run::commands(&commands, &start, &main.site);
+                for (_, ran) in &ran {
+                    host.event(&main.id, &ended(("SessionEnd", "SessionEnd:other"), ran));
+                }
                 for text in Verdict::of("SessionEnd", &ran).failures {
                     host.event(&main.id, &Event::Notice(text));
                 }
@@ -597,6 +643,24 @@ fn fits(rule: &Rule, call: &Call, agent: &Agent) -> bool {
     let permit = Permit { mode: Mode::Default, book, ..Permit::default() };
     let judgement = permit.judge(call, &agent.site);
     judgement.rule.is_some() || judgement.parts.iter().any(|part| part.rule.is_some())
+}
+
+/// A hook has ended.
+fn ended((event, name): (&str, &str), ran: &Ran) -> Event {
+    let outcome = match (ran.code, &ran.trouble) {
+        (Some(0), None) => "success",
+        (None, Some(_)) => "cancelled",
+        _ => "error",
+    };
+    Event::HookEnded {
+        id: ran.id.clone(),
+        event: event.into(),
+        name: name.into(),
+        stdout: ran.stdout.clone(),
+        stderr: ran.stderr.clone(),
+        code: ran.code,
+        outcome,
+    }
 }
 
 /// The text of a prompt.

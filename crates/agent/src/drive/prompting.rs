@@ -20,6 +20,8 @@ use crate::slash::{Slash, SlashPiece};
 use crate::tool::{self, Call, Cancel, Content};
 use crate::turn::{Input, Outcome};
 
+/// Why a conversation ends, and another begins, for hooks.
+const CLEAR: &str = "clear";
 /// Who wrote the rules of a command that runs.
 const RULES: &str = "the command that runs";
 
@@ -178,11 +180,19 @@ impl Driver {
     }
 
     /// Begins a new conversation in the same session.
-    pub(super) fn clear(&mut self, agent: &mut Agent) {
+    pub(super) fn clear(&mut self, agent: &mut Agent, host: &mut dyn Host) {
+        if self.is_begun {
+            let more = json!({"reason": CLEAR});
+            let _ = self.hook(agent, ("SessionEnd", CLEAR), more, Then::Nothing, host);
+        }
         agent.turn.begin_again(&[]);
         agent.recorder.begin_again();
         agent.count.last = crate::model::Usage::default();
         agent.site.todos.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if self.is_begun {
+            let more = json!({"source": CLEAR, "model": agent.asking.model});
+            let _ = self.hook(agent, ("SessionStart", CLEAR), more, Then::Nothing, host);
+        }
         let text = "The conversation begins anew; the file keeps what was before.".to_owned();
         self.outcome = Some(Outcome::Blocked(text));
     }
@@ -196,6 +206,17 @@ fn joined(pieces: Vec<SlashPiece>, outputs: Vec<String>) -> String {
         SlashPiece::Run(_) => outputs.next().unwrap_or_default(),
     };
     pieces.into_iter().map(text).collect()
+}
+
+/// What is sent before the messages: ids, names, and tokens, estimated.
+pub(super) fn parts(agent: &Agent) -> [(&'static str, &'static str, u64); 3] {
+    let asking = &agent.asking;
+    let size = |texts: &[String]| texts.iter().map(|text| text.len() as u64).sum::<u64>() / 4;
+    [
+        ("system_prompt", "System prompt", size(&asking.system)),
+        ("system_tools", "System tools", size(&asking.tools)),
+        ("memory_files", "Memory files", asking.reminder.len() as u64 / 4),
+    ]
 }
 
 /// What fills the context, for people.

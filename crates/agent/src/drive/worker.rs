@@ -69,10 +69,12 @@ pub struct Agent {
     /// The number of its last request or wait.
     pub(super) number: u64,
     pub(super) calls: HashMap<String, (Wanted, Cancel)>,
+    /// When calls began to run.
+    pub(super) began: HashMap<String, i64>,
     /// The answer that is being received.
     hearing: Hearing,
     /// The record of the last prompt.
-    prompt: Option<String>,
+    pub(super) prompt: Option<String>,
     pub(super) count: Tally,
     /// The todo list that was last reported.
     todos: Vec<Value>,
@@ -118,7 +120,7 @@ impl Agent {
         asking: Asking,
         site: Arc<Site>,
     ) -> Agent {
-        let cwd = site.root.clone();
+        let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Agent {
             id,
             turn,
@@ -127,6 +129,7 @@ impl Agent {
             site,
             number: 0,
             calls: HashMap::new(),
+            began: HashMap::new(),
             hearing: Hearing::default(),
             prompt: None,
             count: Tally::default(),
@@ -194,6 +197,7 @@ impl Agent {
                 }
             }
             Entry::Result(call, answer) => {
+                self.began.remove(call);
                 if let Some((wanted, _)) = self.calls.remove(call) {
                     let about = Json::parse(wanted.input.as_bytes());
                     let about = about.map(|input| tool::about(&wanted.name, input));
@@ -290,6 +294,14 @@ impl Driver {
                     && let Some(text) = json["text"].as_str()
                 {
                     text.clone_into(&mut agent.count.text);
+                    if agent.id == AgentId::Main {
+                        let more = serde_json::json!({
+                            "turn_id": agent.prompt, "message_id": id, "index": 0, "final": true,
+                            "delta": text,
+                        });
+                        let then = Then::Nothing;
+                        let _ = self.hook(agent, ("MessageDisplay", ""), more, then, host);
+                    }
                 }
                 host.event(&agent.id, &Event::Block { block, id });
             }
@@ -317,6 +329,7 @@ impl Driver {
                     cancel.set();
                 }
                 agent.calls.clear();
+                agent.began.clear();
                 for id in self.questions.withdraw(&agent.id) {
                     host.withdraw(&id);
                 }

@@ -20,6 +20,12 @@ use super::{Action, Hook};
 
 /// How much of what a hook prints is read, in bytes.
 const MOST: usize = 256 << 10;
+/// How much of what comes before every command.
+const PRELUDE: u64 = 64 << 10;
+/// Events whose hooks may say what comes before every later command, and the variable that names
+/// the file for it.
+const PREPARING: [&str; 2] = ["SessionStart", "CwdChanged"];
+const ENV_FILE: &str = "CLAUDE_ENV_FILE";
 
 /// What a hook did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +42,8 @@ pub struct Ran {
     pub trouble: Option<String>,
     /// How long it took, in milliseconds.
     pub taken: u64,
+    /// What it wrote into the file whose text comes before every later command.
+    pub prelude: String,
 }
 
 /// What the hooks of an event are started with.
@@ -79,15 +87,26 @@ fn all(hooks: &[(String, Hook)], start: &Start, site: &Site) -> Vec<(Hook, Ran)>
     })
 }
 
+/// The name of a hook's process, by the id of its run.
+pub(crate) fn process(id: &str) -> String {
+    format!("h{}", &id[id.len().saturating_sub(12)..])
+}
+
 fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
     let Action::Command(command) = &hook.action else { return Ok(Ran::default()) };
+    let id = &process(id);
     let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let cwd = if cwd.is_dir() { cwd } else { site.root.clone() };
     let folder = site.shells.temp(Some(id))?;
     let (input, errors) = (folder.join("input"), folder.join("errors"));
     private(&input)?.write_all(format!("{}\n", start.input).as_bytes())?;
     private(&errors)?;
+    let prelude = PREPARING.contains(&hook.event.as_str()).then(|| folder.join("env"));
     let mut script = String::new();
+    if let Some(path) = &prelude {
+        private(path)?;
+        let _ = writeln!(script, "export {ENV_FILE}={}", quoted(&path.to_string_lossy()));
+    }
     for (name, value) in &start.variables {
         let _ = writeln!(script, "export {name}={}", quoted(value));
     }
@@ -98,9 +117,9 @@ fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
         quoted(&errors.to_string_lossy())
     );
     let is_projects = matches!(hook.source, Source::Project | Source::Local);
-    let files = vec![input, errors.clone()];
+    let files = [input, errors.clone()].into_iter().chain(prelude.clone()).collect();
     let hold = || if is_projects { held(id, &cwd, site, files) } else { Ok(None) };
-    site.shells.start(id, &script, "", &cwd, hold)?;
+    site.shells.start(id, ("", &script), "", &cwd, hold)?;
     if hook.is_async {
         return Ok(Ran { code: Some(0), ..Ran::default() });
     }
@@ -129,8 +148,10 @@ fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
         Status::Flooded => (None, Some("printed too much and was ended".to_owned())),
         Status::Killed => (None, Some("was ended".to_owned())),
     };
+    let prelude = prelude.and_then(|path| files::read_text(path, PRELUDE).ok());
     site.shells.forget(id);
-    Ok(Ran { stdout, stderr, code, trouble, ..Ran::default() })
+    let prelude = prelude.unwrap_or_default();
+    Ok(Ran { stdout, stderr, code, trouble, prelude, ..Ran::default() })
 }
 
 /// Whether a hook that still runs has said that nothing is to wait for it.

@@ -12,6 +12,8 @@ pub(crate) enum Permission {
     Allow,
     /// It needs one.
     Ask,
+    /// It does not run now, and the turn ends.
+    Defer,
     /// It does not run.
     Deny,
 }
@@ -56,6 +58,38 @@ fn cut(text: &str) -> String {
     }
 }
 
+/// What a decision about a call can be.
+const DECISIONS: [&str; 6] = ["allow", "approve", "ask", "block", "defer", "deny"];
+
+/// The member of an answer that has another form than it can have.
+fn misshapen(answer: &Value) -> Option<&'static str> {
+    let more = &answer["hookSpecificOutput"];
+    let is_word =
+        |value: &Value| value.as_str().is_some_and(|word| DECISIONS.contains(&word));
+    let members = [
+        ("continue", &answer["continue"], answer["continue"].is_boolean()),
+        ("suppressOutput", &answer["suppressOutput"], answer["suppressOutput"].is_boolean()),
+        ("stopReason", &answer["stopReason"], answer["stopReason"].is_string()),
+        ("reason", &answer["reason"], answer["reason"].is_string()),
+        ("systemMessage", &answer["systemMessage"], answer["systemMessage"].is_string()),
+        ("decision", &answer["decision"], is_word(&answer["decision"])),
+        ("hookSpecificOutput", more, more.is_object()),
+        (
+            "permissionDecision",
+            &more["permissionDecision"],
+            is_word(&more["permissionDecision"]),
+        ),
+        ("updatedInput", &more["updatedInput"], more["updatedInput"].is_object()),
+        (
+            "additionalContext",
+            &more["additionalContext"],
+            more["additionalContext"].is_string(),
+        ),
+    ];
+    let wrong = |(_, value, is_right): &(&str, &Value, bool)| !value.is_null() && !is_right;
+    members.into_iter().find(wrong).map(|(name, ..)| name)
+}
+
 impl Verdict {
     /// Joins what the hooks of an event said.
     pub(crate) fn of(event: &str, ran: &[(Hook, Ran)]) -> Verdict {
@@ -91,9 +125,17 @@ impl Verdict {
         let answer: Option<Value> =
             if text.starts_with('{') { serde_json::from_str(text).ok() } else { None };
         match answer {
-            Some(answer) => self.answer(event, &answer),
-            // Whoever wants failures to refuse cannot mean this as a text.
-            None if text.starts_with('{') && hook.blocks_on_failure => {
+            Some(answer) => {
+                // What it says beside that counts: it may be a refusal.
+                self.answer(event, &answer);
+                if let Some(member) = misshapen(&answer) {
+                    let why = format!(
+                        "the {event} hook `{name}` printed a `{member}` that is not understood"
+                    );
+                    self.failed(hook, event, why);
+                }
+            }
+            None if text.starts_with('{') => {
                 let why = format!("the {event} hook `{name}` printed JSON that is broken");
                 self.failed(hook, event, why);
             }
@@ -124,7 +166,8 @@ impl Verdict {
         let because = || reason.clone().unwrap_or_else(|| format!("Blocked by a {event} hook"));
         let by_word = match more["permissionDecision"].as_str().or(answer["decision"].as_str()) {
             Some("deny" | "block") => Some(Permission::Deny),
-            Some("ask" | "defer") => Some(Permission::Ask),
+            Some("ask") => Some(Permission::Ask),
+            Some("defer") => Some(Permission::Defer),
             Some("allow" | "approve") => Some(Permission::Allow),
             _ => None,
         };

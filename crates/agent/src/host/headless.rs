@@ -139,7 +139,14 @@ struct Result<'a> {
     errors: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_output: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terminal_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deferred_tool_use: Option<Value>,
 }
+
+/// Why a turn ended in which a hook put a call off.
+const DEFERRED: &str = "tool_deferred";
 
 impl Headless {
     /// Prints to `out`.
@@ -476,6 +483,7 @@ impl Headless {
             | Outcome::Unfinished(_)
             | Outcome::Failed(_)
             | Outcome::Halted(_)
+            | Outcome::Deferred(_)
             | Outcome::Blocked(_) => ("success", Some(summary.in_words())),
             Outcome::MaxTurns(_) => ("error_max_turns", None),
             Outcome::OverBudget => ("error_max_budget_usd", None),
@@ -489,6 +497,14 @@ impl Headless {
         let stop = match &summary.outcome {
             Outcome::Answered(reason) => reason.as_deref(),
             Outcome::Unfinished(_) | Outcome::Failed(_) => Some("stop_sequence"),
+            Outcome::Deferred(_) => Some(DEFERRED),
+            _ => None,
+        };
+        let deferred = match &summary.outcome {
+            Outcome::Deferred(call) => Some(json!({
+                "id": call.id, "name": call.name,
+                "input": serde_json::from_str::<Value>(&call.input).unwrap_or_default(),
+            })),
             _ => None,
         };
         let (session, uuid) = (self.init.session.clone(), self.nature.id());
@@ -513,6 +529,8 @@ impl Headless {
             uuid,
             errors,
             structured_output: output,
+            terminal_reason: deferred.is_some().then_some(DEFERRED),
+            deferred_tool_use: deferred,
         };
         let text = raw(&result).get().to_owned();
         self.tell(&result);

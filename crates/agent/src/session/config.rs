@@ -80,6 +80,24 @@ pub enum SlashWish {
     Ignored,
 }
 
+/// How large the window counts as, after which a conversation is summarised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactWindow {
+    /// As large as that of the model.
+    Models,
+    /// So many tokens, if that is less.
+    Tokens(u64),
+}
+
+/// What the model of a resumed session is told about where it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextWish {
+    /// What it was told when the session began, so that the API's cache still helps.
+    Kept,
+    /// What is so now.
+    Fresh,
+}
+
 /// What a session is to be.
 pub struct SessionConfig {
     /// Its folders.
@@ -124,8 +142,13 @@ pub struct SessionConfig {
     pub effort: Option<String>,
     /// Names of the API's features that requests ask for, in addition.
     pub betas: Vec<String>,
-    /// The model that goes on if the other one is overloaded.
-    pub fallback: Option<String>,
+    /// The models that go on, in this order, if the one before is overloaded.
+    pub fallback: Vec<String>,
+    /// How large the window counts as, after which the conversation is summarised; None for what
+    /// variables and settings say.
+    pub compact_window: Option<CompactWindow>,
+    /// Whether the model is told again what it was told when a resumed session began.
+    pub context: ContextWish,
     /// The JSON Schema of what each turn has to return.
     pub schema: Option<serde_json::Value>,
     /// The id of the record that a resumed session goes on from; None for the last.
@@ -175,7 +198,9 @@ impl SessionConfig {
             thinking: None,
             effort: None,
             betas: Vec::new(),
-            fallback: None,
+            fallback: Vec::new(),
+            compact_window: None,
+            context: ContextWish::Kept,
             schema: None,
             resume_at: None,
             tools: None,

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::error::{FileError, unreadable, unwritable};
-use super::{Keeping, Prepared};
-use crate::context::{Context, LeftOut, Places};
+use super::{ContextWish, Keeping, Prepared};
+use crate::context::{Context, LeftOut, Loaded, Places};
 
 /// The maximum size of the file, in bytes.
 const LONGEST: u64 = 16 << 20;
@@ -32,6 +32,8 @@ pub(super) struct Learned {
     pub(super) kept: Option<(PathBuf, String)>,
     /// What was not read.
     pub(super) left_out: LeftOut,
+    /// The instruction files that were read.
+    pub(super) loaded: Vec<Loaded>,
 }
 
 /// What the model learns about where it works. If the session is resumed: what it learned before,
@@ -42,7 +44,8 @@ pub(super) fn learn(
     model: &str,
     key: Option<&str>,
 ) -> Learned {
-    let before = old.zip(key).and_then(|(old, key)| {
+    let is_kept = prepared.config.context == ContextWish::Kept;
+    let before = old.zip(key).filter(|_| is_kept).and_then(|(old, key)| {
         let text = files::read_text(old.join(NAME), LONGEST).ok()?;
         opened(key, old, &text)
     });
@@ -56,14 +59,15 @@ pub(super) fn learn(
         cwd: &folders.cwd,
         repository: prepared.standing.repository,
     };
-    let (fresh, left_out) = Context::look(places, &date, model);
+    let (mut fresh, left_out) = Context::look(places, &date, model);
+    let loaded = std::mem::take(&mut fresh.loaded);
     let is_known = before.is_some();
     let mut context = before.unwrap_or_else(|| fresh.clone());
     let news = context.renew(&fresh);
     let is_another = !is_known || news.is_some() || old != Some(folder);
     let text = key.filter(|_| is_another).and_then(|key| sealed(key, folder, &context));
     let kept = text.map(|text| (folder.join(NAME), text));
-    Learned { context, news, kept, left_out }
+    Learned { context, news, kept, left_out, loaded }
 }
 
 /// The key of the seal; created when it is first needed. Without a key, nothing that is kept beside

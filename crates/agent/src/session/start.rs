@@ -11,7 +11,7 @@ use std::sync::mpsc::Sender;
 
 use super::error::{FileError, unwritable};
 use super::{
-    Folders, GuardError, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace,
+    CompactWindow, Folders, GuardError, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace,
     SlashWish, endpoint, kept,
 };
 use crate::api::retry::Retry;
@@ -24,7 +24,8 @@ use crate::log::Log;
 use crate::model;
 use crate::permission_file::PermissionFile;
 use crate::permit::real;
-use crate::prompt;
+use crate::context::tagged;
+use crate::prompt::{self, Surroundings};
 use crate::resume::{self, Resumed};
 use crate::scratch;
 use crate::settings::{Environment, Hooks, Source};
@@ -173,7 +174,13 @@ impl Prepared {
         }
         asking.system = prompt::system(&wishes, &learned.context.surroundings);
         parts.prompt = wishes;
+        parts.instructions = learned.loaded;
         asking.reminder = learned.context.reminder;
+        let moves = parts.prompt.surroundings == Surroundings::FirstPrompt;
+        if moves && parts.prompt.instead.is_none() {
+            asking.reminder.push('\n');
+            asking.reminder.push_str(&tagged(&learned.context.surroundings));
+        }
         asking.surroundings = learned.context.surroundings;
         asking.news = with_ended(learned.news, &resumed, notify);
         asking.kept = learned.kept;
@@ -209,8 +216,16 @@ impl Prepared {
         parts.max_turns = config.max_turns;
         let is_set =
             |name: &str| variable(name).is_some_and(|value| value != "0" && value != "false");
-        parts.compacts = !is_set("DISABLE_AUTO_COMPACT") && !is_set("DISABLE_COMPACT");
-        parts.compact_percent = number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE");
+        parts.compacts = !is_set("DISABLE_AUTO_COMPACT")
+            && !is_set("DISABLE_COMPACT")
+            && settings.auto_compact != Some(false);
+        parts.compact_at.percent = number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE");
+        let by_variable = || number("CLAUDE_CODE_AUTO_COMPACT_WINDOW");
+        parts.compact_at.window = match config.compact_window {
+            Some(CompactWindow::Tokens(tokens)) => Some(tokens),
+            Some(CompactWindow::Models) => None,
+            None => by_variable().or(settings.auto_compact_window),
+        };
         parts.hooks = settings.hooks.clone();
         if config.settings.hooks == Hooks::Ignored {
             parts.hooks.retain(Source::is_managed);
@@ -219,7 +234,7 @@ impl Prepared {
             parts.hooks.extend(&kind.hooks);
         }
         (parts.budget, parts.schema) = (config.budget, config.schema);
-        parts.fallback = config.fallback.map(|name| model::named(Some(&name)));
+        parts.fallback = config.fallback.iter().map(|name| model::named(Some(name))).collect();
         parts.tools = both(config.tools, main_kind.and_then(|kind| kind.tools));
         (parts.kinds, parts.slashes) = (kinds, slashes);
         (parts.transcript, parts.audience) = (file, config.audience);

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::{Answer, Call, Content, Site, Trouble, number, raw, text};
 use crate::guard::{self, Spot};
 use crate::permit::{Mode, real};
+use crate::prelude::Place;
 use crate::shell::{self, Hold, Status, head};
 
 /// How long a command may run by default and at most, in milliseconds.
@@ -93,7 +94,10 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     }
     let is_held = !is_outside && site.guard.is_some();
     let hold = || if is_outside { Ok(None) } else { hold(&id, &cwd, site) };
-    let started = site.shells.start(&id, command, text(call, "description"), &cwd, hold);
+    let place = if is_outside { Place::Outside } else { Place::Usual };
+    let before = site.shells.preludes.before(place);
+    let script = (before.as_str(), command);
+    let started = site.shells.start(&id, script, text(call, "description"), &cwd, hold);
     started.map_err(failed)?;
     if call.input.get("run_in_background").and_then(Value::as_bool) == Some(true) {
         return Ok(in_background(call, &id, site));

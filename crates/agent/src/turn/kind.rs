@@ -138,6 +138,8 @@ pub enum Ruling {
     Deny(Answer),
     /// The same, and the turn ends.
     Interrupt(Answer),
+    /// It does not run now. The turn ends once all other calls of the answer have results.
+    Defer,
 }
 
 /// How a turn ended.
@@ -157,6 +159,8 @@ pub enum Outcome {
     Interrupted,
     /// A hook ended it; why.
     Halted(String),
+    /// A hook put off this call.
+    Deferred(Wanted),
     /// A hook refused the prompt; why.
     Blocked(String),
     /// The API failed.

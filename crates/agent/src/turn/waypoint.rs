@@ -41,6 +41,7 @@ impl Turn {
         let place = self.waypoints[at].clone();
         self.waypoints.truncate(at);
         self.remarks.clear();
+        self.deferred.clear();
         if place.block == 0 {
             self.messages.truncate(place.message);
             return Some(place);

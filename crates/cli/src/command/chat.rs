@@ -93,9 +93,14 @@ pub(crate) struct ChatArgs {
     /// The model: its name, or `opus`, `sonnet`, `haiku`
     #[arg(long)]
     model: Option<String>,
-    /// The model that goes on after the other one was overloaded three times in a row
-    #[arg(long, value_name = "MODEL")]
-    fallback_model: Option<String>,
+    /// The model that goes on with the turn after the other one was overloaded three times in a
+    /// row; several, with commas, are tried in this order
+    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    fallback_model: Vec<String>,
+    /// How many tokens count as the model's window, after which the conversation is summarised:
+    /// `auto`, or 100k to 1m
+    #[arg(long, value_name = "TOKENS", value_parser = window)]
+    autocompact: Option<Window>,
     /// How much the model is to think and write
     #[arg(long, value_name = "LEVEL", value_parser = ["low", "medium", "high", "xhigh", "max"])]
     effort: Option<String>,
@@ -117,6 +122,13 @@ pub(crate) struct ChatArgs {
     /// Append the text of a file to the system prompt
     #[arg(long, value_name = "FILE", conflicts_with = "append_system_prompt")]
     append_system_prompt_file: Option<PathBuf>,
+    /// Tell the model where it works before the first prompt, and not in the system prompt, which
+    /// is the same everywhere then
+    #[arg(long)]
+    exclude_dynamic_system_prompt_sections: bool,
+    /// `off`: a resumed session has the system prompt of now, not that of its beginning
+    #[arg(long, value_name = "ON_OR_OFF", default_value = "on")]
+    system_prompt_snapshot: Switch,
     /// Another folder that tools may work in
     #[arg(long, value_name = "FOLDER", num_args = 1..)]
     add_dir: Vec<PathBuf>,
@@ -150,6 +162,12 @@ pub(crate) struct ChatArgs {
     /// Who is asked whether calls may run; `stdio`: the host, by `can_use_tool` requests
     #[arg(long, value_name = "WHO")]
     permission_prompt_tool: Option<PromptTool>,
+    /// `none`: nobody is asked, also if there is somebody
+    #[arg(long, value_name = "WHO", default_value = "host")]
+    permission_prompts: Prompts,
+    /// Nothing to do: what sub-agents write is always in the stream of events
+    #[arg(long, hide = true)]
+    forward_subagent_text: bool,
     /// The sandbox of commands: `on` (as much as the kernel can, and what not is said), `require`
     /// (all of it, or nothing runs) or `off`
     #[arg(long, value_name = "HOW", default_value = "on")]
@@ -199,8 +217,8 @@ pub(crate) struct ChatArgs {
     /// With `stream-json`: also print which hooks run
     #[arg(long)]
     include_hook_events: bool,
-    /// More sub-agents, as JSON: `{"NAME": {"description": …, "prompt": …, "tools": […]}}`
-    #[arg(long, value_name = "JSON")]
+    /// More sub-agents: `{"NAME": {"description": …, "prompt": …, "tools": […]}}`, or a file with it
+    #[arg(long, value_name = "JSON_OR_FILE")]
     agents: Option<String>,
     /// Be this agent: its prompt, its tools, its model
     #[arg(long, value_name = "NAME")]
@@ -247,6 +265,33 @@ enum SandboxArg {
 enum Switch {
     On,
     Off,
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Prompts {
+    Host,
+    None,
+}
+
+/// `--autocompact`.
+type Window = agent::session::CompactWindow;
+
+/// Reads `auto`, `200000`, `200k` or `1m`.
+fn window(text: &str) -> Result<Window, String> {
+    let text = text.to_ascii_lowercase();
+    if text == "auto" {
+        return Ok(Window::Models);
+    }
+    let (number, unit) = match text.strip_suffix('k') {
+        Some(number) => (number, 1_000),
+        None => text.strip_suffix('m').map_or((text.as_str(), 1), |number| (number, 1_000_000)),
+    };
+    let tokens = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    match tokens {
+        Some(tokens) if (100_000..=1_000_000).contains(&tokens) => Ok(Window::Tokens(tokens)),
+        _ => Err("it is `auto`, or a number of tokens from 100k to 1m".to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -301,9 +346,9 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     // A terminal does not obey what a model says; programs get the bytes unchanged.
     let out: Box<dyn Write> =
         if out.is_terminal() { Box::new(Visible(out)) } else { Box::new(out) };
-    let asking = match args.permission_prompt_tool {
-        Some(PromptTool::Stdio) => Asking::Host,
-        None => Asking::Nobody,
+    let asking = match (args.permission_prompt_tool, args.permission_prompts) {
+        (Some(PromptTool::Stdio), Prompts::Host) => Asking::Host,
+        _ => Asking::Nobody,
     };
     let face = Headless::new(format, init, out, driver.nature.clone()).asking(asking);
     let mut face = debug::Watched::new(face, args)?;

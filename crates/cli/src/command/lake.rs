@@ -137,7 +137,7 @@ fn failure(error: &LakeError) -> Failure {
             let hint = match trouble {
                 Trouble::Down => "run it again: what was pushed is not pushed again",
                 Trouble::Denied => {
-                    "set the credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, …), and run it again"
+                    "set the cloud's credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE; GOOGLE_APPLICATION_CREDENTIALS; AZURE_STORAGE_ACCOUNT_NAME and …_KEY), and run it again"
                 }
                 Trouble::Missing => "create the bucket, or name another one",
             };

@@ -10,7 +10,8 @@ use transcript::client::change::PathMap;
 use transcript::client::history::Rules;
 use transcript::conversation::place::{Session, sessions_in, slug, slug_uncut, working_directory};
 use workshop::{
-    Done, Force, Mode, Outcome, Place, Plan, Policy, Relocated, RelocatedSession, Relocation, Verb,
+    Done, Mode, Outcome, Place, Plan, Policy, Relocated, RelocatedSession, Relocation, Verb,
+    map_session,
 };
 
 use crate::failure::Failure;
@@ -18,7 +19,7 @@ use crate::out::JSON_VERSION;
 use crate::project::lexical;
 use crate::resume_command::resume_command;
 use crate::select;
-use crate::surgery::{self, Target};
+use crate::surgery::{self, InPlaceAnyway, Target};
 use crate::table::{Column, Table};
 use crate::text::{count, grouped, one_line, shown};
 use crate::world::World;
@@ -35,7 +36,7 @@ use crate::world::World;
 /// projects. The prompt history and Claude Code's list of projects (`.claude.json`) are not
 /// changed: Claude Code asks again whether you trust the new directory.
 #[derive(clap::Args, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "they are flags")]
+#[command(mut_arg("force", |arg| arg.help(surgery::FORCE_ITS_FILE)))]
 pub(crate) struct MoveArgs {
     /// The session; with `--project`, the old directory
     #[arg(value_name = "SESSION|OLD")]
@@ -44,18 +45,12 @@ pub(crate) struct MoveArgs {
     #[arg(value_name = "NEW")]
     to: PathBuf,
     /// Move all sessions of the directory OLD
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     project: bool,
-    /// Show what would be done, and write nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Move sessions even if they seem to be in use, have other names (hard links), are
-    /// write-protected or belong to another user
-    #[arg(long)]
-    force: bool,
-    /// Print the proof as one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    in_place: InPlaceAnyway,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// The whole output with `--project --json`.
@@ -98,6 +93,9 @@ pub(crate) fn mv(world: &mut World, args: &MoveArgs) -> Result<(), Failure> {
     }
     let mut paths = PathMap::default();
     paths.folder(&old, &new);
+    for (session, _) in &sessions {
+        surgery::when_cold(world, session, &args.target)?;
+    }
     let mut moved = Vec::new();
     for (session, cwd) in sessions {
         let folder = slug(&paths.path(&cwd));
@@ -106,9 +104,14 @@ pub(crate) fn mv(world: &mut World, args: &MoveArgs) -> Result<(), Failure> {
         let to = home.join(folder);
         moved.push((session, to));
     }
+    let Policy { place, mode, force, .. } = args.target.policy(Verb::Move, Place::InPlace);
+    if let (Some((session, _)), Mode::Write, true) =
+        (moved.first(), mode, args.target.output.is_some())
+    {
+        let (one, done) = map_session(session, &paths, &place, force, Rules::newest())?;
+        return say_file(world, args, one, done);
+    }
     let memories = if args.project { memories(&moved) } else { Vec::new() };
-    let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
-    let force = if args.force { Force::Always } else { Force::Never };
     let what = Relocation { sessions: &moved, memories: &memories, paths: &paths, mode, force };
     let mut notices = Vec::new();
     let done = world.workshop.relocate(&what, Rules::newest(), &mut |notice| notices.push(notice));
@@ -120,14 +123,14 @@ pub(crate) fn mv(world: &mut World, args: &MoveArgs) -> Result<(), Failure> {
     } else {
         say_one(world, args, done)?;
     }
-    if before > 0 && !args.json {
+    if before > 0 && !args.target.json {
         let places = count(before, "place");
         world.out.note(&format!(
             "the new directory was mentioned before in {places}: moving back would change these \
              too; `quipu undo` restores everything as it was"
         ))?;
     }
-    if !to.is_dir() && !args.json {
+    if !to.is_dir() && !args.target.json {
         world.out.note(&format!("there is no directory `{}` yet", to.display()))?;
     }
     Ok(())
@@ -215,18 +218,33 @@ fn say_one(world: &mut World, args: &MoveArgs, done: Relocated) -> Result<(), Fa
     else {
         return Ok(());
     };
-    let MoveArgs { dry_run, force, json, .. } = *args;
-    let (when_cold, wait) = (false, false);
-    let target = Target { output: None, dry_run, force, json, when_cold, wait };
-    let session = Session::at(if args.dry_run { &from } else { &to })?;
+    let is_dry = args.target.dry_run;
+    let session = Session::at(if is_dry { &from } else { &to })?;
     let policy = Policy { mode: Mode::Write, ..Policy::new(Verb::Move, Place::InPlace) };
     let plan = Plan::Change(transcript::client::change::clone(&read.subject));
     let job = surgery::job(world, &session, read, plan, policy);
     let written =
-        if args.dry_run { Done::Shown } else { Done::Written { path: to, entry: done.entry } };
-    let id = (!args.dry_run).then(|| session.id.clone());
+        if is_dry { Done::Shown } else { Done::Written { path: to, entry: done.entry } };
+    let id = (!is_dry).then(|| session.id.clone());
     let outcome = Outcome { proof, done: written, session: id, copies: None, left: files.shared };
-    surgery::report(world, &job, &target, &outcome)
+    surgery::report(world, &job, &args.target, &outcome)
+}
+
+/// Prints the proof for a session that was written to a file, or writes it to the standard output.
+fn say_file(
+    world: &mut World,
+    args: &MoveArgs,
+    one: RelocatedSession,
+    done: Done,
+) -> Result<(), Failure> {
+    let RelocatedSession { from, proof, read, files, .. } = one;
+    let session = Session::at(&from)?;
+    let policy = args.target.policy(Verb::Move, Place::InPlace);
+    let plan = Plan::Change(transcript::client::change::clone(&read.subject));
+    let job = surgery::job(world, &session, read, plan, policy);
+    let left = files.counts();
+    let outcome = Outcome { proof, done, session: None, copies: None, left };
+    surgery::report(world, &job, &args.target, &outcome)
 }
 
 /// Prints the sessions of a project, one line each.
@@ -238,14 +256,14 @@ fn say(
 ) -> Result<(), Failure> {
     let resume = |world: &World, one: &RelocatedSession| {
         let id = one.to.file_stem().unwrap_or_default().to_string_lossy();
-        let cwd = if args.dry_run {
+        let cwd = if args.target.dry_run {
             None
         } else {
             Session::at(&one.to).ok().and_then(|session| working_directory(&session).ok().flatten())
         };
         resume_command(world, &one.to, &id, cwd.as_deref().or(Some(new)))
     };
-    if args.json {
+    if args.target.json {
         let sessions = done.sessions.iter().map(|one| MovedJson {
             session: one.to.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             from: one.from.display().to_string(),
@@ -258,7 +276,7 @@ fn say(
         });
         let json = MoveJson {
             v: JSON_VERSION,
-            dry_run: args.dry_run,
+            dry_run: args.target.dry_run,
             from: old,
             to: new,
             sessions: sessions.collect(),
@@ -266,7 +284,7 @@ fn say(
         };
         return Ok(world.out.json(&json)?);
     }
-    let mood = if args.dry_run { "would be moved" } else { "moved" };
+    let mood = if args.target.dry_run { "would be moved" } else { "moved" };
     let sessions = count(done.sessions.len() as u64, "session");
     writeln!(world.out, "{sessions} {mood} from {} to {}", shown(old), shown(new))?;
     let columns = [

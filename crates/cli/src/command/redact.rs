@@ -220,7 +220,7 @@ fn redact_session(
 
 /// Removes what the catalog has of these sessions, so that it reads them again.
 fn forget_rows(world: &mut World, paths: &[&Path], homes: &[PathBuf]) -> Result<(), Failure> {
-    let Some(mut catalog) = CatalogArgs::default().open_if_there(world)? else { return Ok(()) };
+    let Some(mut catalog) = CatalogArgs::default().open_to_forget(world)? else { return Ok(()) };
     let homes: Vec<PathBuf> = homes
         .iter()
         .map(|home| std::path::absolute(home).unwrap_or_else(|_| home.clone()))

@@ -7,7 +7,7 @@ use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery::{self, Target};
+use crate::surgery::{self, InPlaceAnyway, Target};
 use crate::text::one_line;
 use crate::world::World;
 
@@ -23,6 +23,8 @@ pub(crate) struct RenameArgs {
     session: String,
     /// The title
     title: String,
+    #[command(flatten)]
+    in_place: InPlaceAnyway,
     #[command(flatten)]
     target: Target,
 }

@@ -113,7 +113,7 @@ fn forget(world: &mut World, args: &RmArgs, session: &Session) -> Result<(), Fai
     // A session that was given by its path may be in no home.
     let homes = world.homes().map(|homes| homes.list).unwrap_or_default();
     let homes: Vec<PathBuf> = homes.into_iter().map(|home| home.root).collect();
-    let Some(mut catalog) = args.catalog.open_if_there(world)? else { return Ok(()) };
+    let Some(mut catalog) = args.catalog.open_to_forget(world)? else { return Ok(()) };
     let forgotten = catalog.sessions(&homes).and_then(|known| {
         let mut its = known.iter().filter(|one| one.path == session.path);
         its.try_for_each(|one| catalog.forget(&homes, one))

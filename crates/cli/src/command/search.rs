@@ -56,8 +56,8 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "N", default_value_t = 3)]
     hits: usize,
     /// Print at most this many bytes of results, such as `64k`
-    #[arg(long, value_name = "SIZE", value_parser = crate::text::bytes)]
-    max_bytes: Option<u64>,
+    #[arg(long, value_name = "SIZE", value_parser = crate::text::bytes, default_value = "4m")]
+    max_bytes: u64,
     #[command(flatten)]
     catalog: CatalogArgs,
     /// Print one JSON object
@@ -142,9 +142,7 @@ pub(crate) fn search(world: &mut World, args: &SearchArgs) -> Result<(), Failure
         now: world.now,
     };
     let mut found = catalog.search(&query, &wish).map_err(|error| catalog::failure(&error))?;
-    if let Some(most) = args.max_bytes {
-        shorten(&mut found, most);
-    }
+    shorten(&mut found, args.max_bytes);
     if args.json {
         return Ok(world.out.json(&SearchJson {
             v: JSON_VERSION,

@@ -9,7 +9,7 @@ use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery::{self, Target};
+use crate::surgery::{self, InPlaceAnyway, Target};
 use crate::text::one_line;
 use crate::world::World;
 
@@ -29,6 +29,8 @@ pub(crate) struct TagArgs {
     /// Remove the tag
     #[arg(long)]
     remove: bool,
+    #[command(flatten)]
+    in_place: InPlaceAnyway,
     #[command(flatten)]
     target: Target,
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use index::catalog::{Catalog, KnownSession, root_of};
-use index::usage::{By, Filter, Question, Report, Row, report};
+use index::usage::{By, Filter, Question, REST, Report, Row, report};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
@@ -26,6 +26,7 @@ use crate::prices;
 use crate::project::{self, Named};
 use crate::select;
 use crate::survey;
+use crate::text::count;
 use crate::world::World;
 
 /// Count tokens and cost, by day, session, project, model, agent, tool or block
@@ -57,6 +58,12 @@ pub(crate) struct UsageArgs {
     /// Only this project: a folder, or part of its path
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
+    /// How many rows to print; the others are added up in the last one, `(rest)`
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    limit: usize,
+    /// Print at most about this many bytes of rows, such as `64k`
+    #[arg(long, value_name = "SIZE", value_parser = crate::text::bytes, default_value = "4m")]
+    max_bytes: u64,
     /// Prices that replace those of the list (docs/usage.md)
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
@@ -64,7 +71,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["by", "csv", "project", "since", "until"])]
     explain: Option<String>,
     /// One line for the client's status line, whose JSON is read from standard input
-    #[arg(long, conflicts_with_all = ["by", "csv", "json", "explain", "no_catalog", "project", "since", "until"])]
+    #[arg(long, conflicts_with_all = ["by", "csv", "json", "explain", "no_catalog", "project", "since", "until", "limit", "max_bytes"])]
     statusline: bool,
     /// Read all sessions, and do not look into the catalog
     #[arg(long, conflicts_with = "catalog")]
@@ -97,6 +104,7 @@ struct UsageJson<'a> {
     only_in_catalog: Option<&'a Spending>,
     prices: &'a str,
     unreadable: Vec<String>,
+    truncated: bool,
 }
 
 #[derive(Serialize)]
@@ -144,7 +152,7 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
     }
     if let Some((session, project)) = explained {
-        return explain::explain(world, &ledger, &prices, (&session, &project), args.json);
+        return explain::explain(world, &ledger, &prices, (&session, &project), args);
     }
     let zone = TimeZone::system();
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
@@ -154,32 +162,44 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         ends.filter_map(|end| Timestamp::from_millisecond(end.0).ok()).collect();
     let (prices, block_ends) = (&prices, block_ends.as_slice());
     let question = Question { by: args.by, filter: &filter, prices, zone: &zone, block_ends };
-    let found = report(&ledger, &question);
+    let mut found = report(&ledger, &question);
+    let mut room = Room::new(args);
+    found.shorten(args.by, args.limit, |row| room.has(row.key.len()));
     if args.json {
-        let unpriced = found.unpriced.iter().map(|(model, sum)| UnpricedJson {
-            model,
-            messages: sum.messages,
-            output: sum.usage.output,
-        });
+        let mut room = Room::new(args);
+        let unpriced: Vec<UnpricedJson> = found
+            .unpriced
+            .iter()
+            .take_while(|(model, _)| room.has(model.len()))
+            .map(|(model, sum)| UnpricedJson {
+                model,
+                messages: sum.messages,
+                output: sum.usage.output,
+            })
+            .collect();
+        let paths = ledger.unreadable.iter().map(|(path, _)| path.to_string_lossy());
+        let unreadable: Vec<String> =
+            paths.take_while(|path| room.has(path.len())).map(Into::into).collect();
+        let truncated = found.rest > 0
+            || unpriced.len() < found.unpriced.len()
+            || unreadable.len() < ledger.unreadable.len();
         let Spending { messages, usage, .. } = found.lower_bound;
         return Ok(world.out.json(&UsageJson {
             v: JSON_VERSION,
             by: args.by.name(),
             rows: found.rows.iter().map(|row| RowJson::new(args.by, row)).collect(),
             total: &found.total,
-            unpriced: unpriced.collect(),
+            unpriced,
             lower_bound: LowerBoundJson { messages, output: usage.output },
             only_in_catalog: Some(&found.only_in_catalog).filter(|sum| sum.messages > 0),
             prices: &price::COLLECTED,
-            unreadable: ledger
-                .unreadable
-                .iter()
-                .map(|(path, _)| path.to_string_lossy().into_owned())
-                .collect(),
+            unreadable,
+            truncated,
         })?);
     }
     if args.csv {
-        return print::csv(world, &found);
+        print::csv(world, &found)?;
+        return rest(world, &found);
     }
     if found.rows.is_empty() {
         return Ok(world.out.note("no messages")?);
@@ -191,7 +211,39 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
     // The program ends here: freeing many messages one by one would take longer than exiting.
     mem::forget(ledger);
     world.page()?;
-    print::table(world, args.by, &found, &titles)
+    print::table(world, args.by, &found, &titles)?;
+    rest(world, &found)
+}
+
+/// Says that rows were left out.
+fn rest(world: &mut World, found: &Report) -> Result<(), Failure> {
+    if found.rest == 0 {
+        return Ok(());
+    }
+    let rows = count(found.rest as u64, "row");
+    let text = format!("{rows} added up in `{REST}`: `--limit` and `--max-bytes` show more");
+    Ok(world.out.note(&text)?)
+}
+
+/// How much may still be printed.
+struct Room {
+    bytes: u64,
+    is_json: bool,
+}
+
+impl Room {
+    fn new(args: &UsageArgs) -> Room {
+        Room { bytes: args.max_bytes, is_json: args.json }
+    }
+
+    /// Whether there is room for a row with names of that length, which is taken.
+    fn has(&mut self, names: usize) -> bool {
+        // With all numbers, and with the names of members in JSON.
+        let numbers = if self.is_json { 270 } else { 130 };
+        let left = self.bytes.checked_sub(names as u64 + numbers);
+        self.bytes = left.unwrap_or_default();
+        left.is_some()
+    }
 }
 
 /// The id of the session to explain, and the folder of its project; one that only the catalog knows

@@ -5,9 +5,11 @@ use serde::Serialize;
 use transcript::client::change::{Deed, Proof, Snapshot, Written};
 use transcript::client::check::{Finding, Severity, Verdict};
 use transcript::client::context::NextRequest;
+use transcript::conversation::Conversation;
 use transcript::conversation::place::Thing;
 use transcript::conversation::preview::preview;
 use transcript::conversation::price::Prices;
+use transcript::conversation::turn::Step;
 use transcript::format::secret::Cover;
 use workshop::{Done, Job, Outcome, Place, Verb};
 
@@ -45,6 +47,8 @@ pub(super) struct ChangeReport<'a> {
     entry: Option<String>,
     /// The next message, before and after the change.
     prospects: Option<[Prospect<'a>; 2]>,
+    /// How many turns and answers the live conversation has.
+    pace: [u64; 2],
     /// What was redacted.
     pub(super) redacted: Option<Redacted>,
 }
@@ -89,6 +93,7 @@ impl<'a> ChangeReport<'a> {
         };
         ChangeReport {
             redacted: None,
+            pace: pace(job.read.subject.conversation()),
             prospects,
             proof: &outcome.proof,
             verb,
@@ -322,13 +327,21 @@ impl<'a> ChangeReport<'a> {
             return format!("{line}; as before");
         }
         let pays = match Payoff::of(before, after) {
-            Payoff::Never => String::new(),
+            _ if before.dollars().is_none() || after.dollars().is_none() => String::new(),
+            Payoff::Never => "; it does not pay for itself".to_owned(),
             Payoff::AtOnce => "; it pays for itself at once".to_owned(),
             Payoff::After(calls) => {
-                format!("; it pays for itself after {}", count(calls, "request"))
+                let turns = count(self.turns_of(calls), "turn");
+                format!("; it pays for itself after {} (about {turns})", count(calls, "request"))
             }
         };
         format!("{line}; before the change {}{pays}", before.price())
+    }
+
+    /// How many turns so many requests are, at the pace of the conversation so far.
+    fn turns_of(&self, requests: u64) -> u64 {
+        let [turns, answers] = self.pace;
+        requests.saturating_mul(turns.max(1)).div_ceil(answers.max(turns).max(1))
     }
 
     /// How many of the recorded messages are sent, before and after; if fewer are recorded, why.
@@ -378,14 +391,15 @@ impl<'a> ChangeReport<'a> {
             after,
             same_messages: *same,
             new_tokens: *new_tokens,
-            price: self.prospects.as_ref().map(|[before, after]| PriceJson {
-                before: before.json(),
-                after: after.json(),
-                pays_after: match Payoff::of(before, after) {
+            price: self.prospects.as_ref().map(|[before, after]| {
+                let pays_after = match Payoff::of(before, after) {
                     Payoff::Never => None,
                     Payoff::AtOnce => Some(0),
                     Payoff::After(calls) => Some(calls),
-                },
+                };
+                let pays_after_turns = pays_after.map(|calls| self.turns_of(calls));
+                let (before, after) = (before.json(), after.json());
+                PriceJson { before, after, pays_after, pays_after_turns }
             }),
             done: deeds,
             remains: self.bad().into_iter().map(Remains::from).collect(),
@@ -395,6 +409,14 @@ impl<'a> ChangeReport<'a> {
             redacted: self.redacted.as_ref(),
         }
     }
+}
+
+/// How many turns and answers a live conversation has.
+fn pace(conversation: &Conversation) -> [u64; 2] {
+    let turns = conversation.turns_in(&conversation.live());
+    let steps = turns.iter().flat_map(|turn| &turn.steps);
+    let answers = steps.filter(|step| matches!(step, Step::Answer { .. })).count();
+    [turns.len() as u64, answers as u64]
 }
 
 /// What a thing is called, one and many.
@@ -446,6 +468,7 @@ struct PriceJson<'a> {
     before: ProspectJson<'a>,
     after: ProspectJson<'a>,
     pays_after: Option<u64>,
+    pays_after_turns: Option<u64>,
 }
 
 /// The session that was changed.

@@ -74,6 +74,34 @@ fn every_grouping_has_the_same_total() {
     }
 }
 
+/// What is left out is added up, so that the total stays the sum of the rows.
+#[test]
+fn rows_are_bounded() {
+    let env = Env::with_samples();
+    for by in GROUPINGS {
+        let all = usage(&env, &["--by", by]);
+        let rows = all["rows"].as_array().unwrap();
+        assert_eq!(all["truncated"], false, "{by}");
+        for args in [["--limit", "1"], ["--max-bytes", "700"]] {
+            let found = usage(&env, &[&["--by", by][..], &args[..]].concat());
+            let few = found["rows"].as_array().unwrap();
+            assert_eq!(found["total"], all["total"], "{by}");
+            let sum: u64 = few.iter().map(|row| number(&row["output"])).sum();
+            assert_eq!(sum, number(&all["total"]["output"]), "{by}");
+            if rows.len() > 2 {
+                assert_eq!(found["truncated"], true, "{by}");
+                assert_eq!(few.last().unwrap()["key"], "(rest)", "{by}");
+            }
+        }
+    }
+    let few = usage(&env, &["--explain", "d51c8060", "--limit", "1"]);
+    assert_eq!((few["messages"].as_array().unwrap().len(), &few["truncated"]), (1, &true.into()));
+    let mut text = env.run(&["usage", "--limit", "2"]);
+    text += &env.run(&["usage", "--by", "model", "--limit", "0", "--csv"]);
+    text += &env.run(&["usage", "--explain", "d51c8060", "--limit", "1"]);
+    assert_snapshot!(text);
+}
+
 /// Counted in the simplest way: every line is one JSON value, and a message is its record with the
 /// most output. A file in which a line is no JSON is deleted: this way does not fit it.
 fn counted_plainly(home: &Path) -> BTreeMap<String, Value> {

@@ -16,19 +16,24 @@ use transcript::conversation::place::slug;
 use crate::lab::{Lab, clients, write};
 use crate::resume::{SESSION, difference, difference_in_speech, env, predicted, resumed};
 
-const SCENARIOS: [&str; 12] = [
+const SCENARIOS: [&str; 17] = [
     "a_text",
     "b_read",
     "c_tools",
     "d_parallel",
+    "e_agent",
     "f_resume",
+    "g_auto",
+    "g_compact",
     "h_auth401",
     "h_final400",
     "h_final529",
     "h_rate429",
     "h_retry",
     "j_large",
+    "k_hooks",
     "l_streamjson",
+    "m_memory",
 ];
 /// What the original's order of a summary contains, and what ours does.
 const ORDERS: [&str; 2] = ["detailed summary", "is about to be replaced by a summary"];

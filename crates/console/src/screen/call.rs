@@ -106,6 +106,15 @@ impl Running {
             shown.is_change = true;
             return shown;
         }
+        if let Some(lines) = answers(detail).filter(|_| !is_error) {
+            shown.lines = lines;
+            return shown;
+        }
+        let report = report(detail).filter(|_| !is_error);
+        if let Some((_, counts)) = &report {
+            head.spans.push(Span::styled(format!("  {counts}"), look::DIM));
+        }
+        let text = report.as_ref().map_or(text, |(text, _)| text);
         let has_body = is_error
             || !matches!(
                 self.name.as_str(),
@@ -125,6 +134,28 @@ impl Running {
         }
         shown
     }
+}
+
+/// What people answered to questions of the model, with these.
+fn answers(detail: &Value) -> Option<Vec<Line<'static>>> {
+    let answers = detail["answers"].as_object().filter(|answers| !answers.is_empty())?;
+    let line = |(question, answer): (&String, &Value)| {
+        Line::from(vec![
+            Span::styled("● ", look::GOOD),
+            Span::raw(safe(question)),
+            Span::styled(format!("  {}", safe(answer.as_str().unwrap_or_default())), look::BOLD),
+        ])
+    };
+    Some(answers.iter().map(line).collect())
+}
+
+/// What an agent reported, without what only the model needs, and what it took.
+fn report(detail: &Value) -> Option<(String, String)> {
+    let (calls, tokens) = (detail["totalToolUseCount"].as_u64()?, detail["totalTokens"].as_u64()?);
+    let blocks = detail["content"].as_array()?;
+    let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+    let s = if calls == 1 { "" } else { "s" };
+    Some((texts.join("\n"), format!("{calls} call{s}, {tokens} tokens")))
 }
 
 /// A text whose paths begin at a folder.

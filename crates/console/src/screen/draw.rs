@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::news::TodoState;
+use super::call::Running;
+use super::news::{AgentRow, TodoState};
 use super::{Phase, Screen};
 use crate::composer::ViMode;
 use crate::terminal::{Live, Size};
@@ -14,6 +15,8 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const TAIL: usize = 8;
 /// How many running calls, agents and todos are shown.
 const ROWS: usize = 5;
+/// How many lines of what a command of the user's prints.
+const PRINTED: usize = 5;
 
 impl Screen {
     /// What is drawn below the finished lines.
@@ -34,7 +37,11 @@ impl Screen {
             }
             return Live { rows, caret: None, focus, is_still: false };
         }
-        rows.extend(self.work(width, now));
+        let work = self.work(width, now);
+        if !work.is_empty() {
+            rows.push(Line::default());
+        }
+        rows.extend(work);
         rows.push(Line::default());
         let (mut lines, mut caret) = self.typed(width);
         let first = rows.len();
@@ -74,22 +81,26 @@ impl Screen {
     /// What goes on.
     fn work(&self, width: usize, now: Duration) -> Vec<Line<'static>> {
         let mut rows = Vec::new();
-        for call in self.calls.iter().take(ROWS) {
+        // Agents have rows of their own.
+        let is_agent = |call: &&Running| matches!(call.name.as_str(), "Task" | "Agent");
+        let calls = self.calls.iter().filter(|call| self.agents.is_empty() || !is_agent(call));
+        let calls: Vec<&Running> = calls.collect();
+        for call in calls.iter().take(ROWS) {
             rows.extend(call.rows(width, now));
         }
-        if self.calls.len() > ROWS {
-            let more = format!("  and {} more calls", self.calls.len() - ROWS);
+        if calls.len() > ROWS {
+            let more = format!("  and {} more calls", calls.len() - ROWS);
             rows.push(Line::from(Span::styled(more, look::DIM)));
         }
+        for line in crate::text::output_lines(&self.printed).iter().rev().take(PRINTED).rev() {
+            rows.push(Line::from(Span::styled(fit(&format!("  {line}"), width), look::DIM)));
+        }
         for agent in self.agents.iter().take(ROWS) {
-            let mark = if agent.is_done { "✓" } else { "◌" };
-            let text = format!(
-                "  {mark} {} – {} calls – {}",
-                safe(&agent.about),
-                agent.calls,
-                safe(&agent.now)
-            );
-            rows.push(Line::from(Span::styled(fit(&text, width), look::DIM)));
+            rows.push(agent_row(agent, width));
+        }
+        if self.agents.len() > ROWS {
+            let more = format!("  and {} more agents", self.agents.len() - ROWS);
+            rows.push(Line::from(Span::styled(more, look::DIM)));
         }
         let is_open = |state: TodoState| state != TodoState::Done;
         if self.todos.iter().any(|todo| is_open(todo.state)) {
@@ -177,4 +188,18 @@ impl Screen {
         }
         rows
     }
+}
+
+/// An agent at work: what it is for, how far it is, what it does.
+fn agent_row(agent: &AgentRow, width: usize) -> Line<'static> {
+    let (mark, style) = if agent.is_done { ("✓ ", look::GOOD) } else { ("◌ ", look::ACCENT) };
+    let s = if agent.calls == 1 { "" } else { "s" };
+    let count = if agent.calls > 0 { format!(" · {} call{s}", agent.calls) } else { String::new() };
+    let now = if agent.now.is_empty() { String::new() } else { format!(" · {}", safe(&agent.now)) };
+    let row = Line::from(vec![
+        Span::styled(mark, style),
+        Span::raw(safe(&agent.about)),
+        Span::styled(format!("{count}{now}"), look::DIM),
+    ]);
+    clip(&row, width)
 }

@@ -18,7 +18,7 @@ impl Screen {
         match news.clone() {
             News::Begin => {
                 self.phase = Phase::Busy(now);
-                self.folded.clear();
+                self.is_folded_before = true;
             }
             News::Text(piece) => {
                 self.end_thinking(now);
@@ -85,6 +85,7 @@ impl Screen {
             News::Files(files) => self.files = files,
             News::StatusLine(lines) => self.status.lines = lines,
             News::Lines(lines) => self.print(lines),
+            News::Printed(text) => self.printed = text,
             News::Write(text) => self.composer.set(&text),
             News::Image(image) => self.composer.paste_image(image),
         }
@@ -129,7 +130,7 @@ impl Screen {
         } else {
             self.gap();
             self.out.push(line(look::DIM, &format!("✻ thought for {seconds} s (Ctrl-O)")));
-            self.folded.extend(lines);
+            self.fold_away(lines);
         }
         self.is_after_text = false;
     }
@@ -146,15 +147,28 @@ impl Screen {
         if shown.is_in(&asked) {
             shown.fold_all();
         }
-        self.gap();
         if self.is_open {
             shown.open();
-        } else if !shown.folded.is_empty() {
-            self.folded.push(Line::from(Span::styled(call.words(), look::BOLD)));
-            self.folded.append(&mut shown.folded);
+        }
+        let is_one = shown.lines.len() == 1;
+        if !(is_one && self.is_after_call) {
+            self.gap();
+        }
+        if !shown.folded.is_empty() {
+            let head = Line::from(Span::styled(call.words(), look::BOLD));
+            let folded = std::mem::take(&mut shown.folded);
+            self.fold_away([head].into_iter().chain(folded).collect());
         }
         self.out.append(&mut shown.lines);
-        self.is_after_text = false;
+        (self.is_after_text, self.is_after_call) = (false, is_one);
+    }
+
+    /// Keeps lines for Ctrl-O; those of an earlier turn until there are others.
+    fn fold_away(&mut self, lines: Vec<Line<'static>>) {
+        if std::mem::take(&mut self.is_folded_before) {
+            self.folded.clear();
+        }
+        self.folded.extend(lines);
     }
 
     /// Prints what the first question is about.
@@ -168,6 +182,7 @@ impl Screen {
     fn end_turn(&mut self, ending: &Ending, now: Duration) {
         self.end_block(now);
         self.calls.clear();
+        self.printed.clear();
         self.dialogs.clear();
         self.asked.clear();
         self.agents.retain(|agent| !agent.is_done);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::call::Running;
 use super::{Phase, Screen, Search, Wish};
 use crate::complete::{self, Wanted};
 use crate::composer::{Prompt, Reaction, ViMode};
@@ -31,7 +32,7 @@ impl Screen {
         if let Some(dialog) = self.dialogs.front_mut() {
             match dialog.key(key, now) {
                 Reply::Waits => return Vec::new(),
-                Reply::Answered(answer) => return self.answered(answer),
+                Reply::Answered(answer) => return self.answered(answer, now),
                 // A key that came too early is typed; one that would send waits.
                 Reply::Early if key.code == KeyCode::Enter || key.code == KeyCode::Esc => {
                     return Vec::new();
@@ -124,7 +125,7 @@ impl Screen {
             }
             Reaction::Send => return self.send(now),
             Reaction::Older => {
-                if self.composer.is_empty() && self.take_back() {
+                if self.take_next(true, now) || self.composer.is_empty() && self.take_back() {
                     return Vec::new();
                 }
                 let typed = self.composer.prompt();
@@ -133,6 +134,9 @@ impl Screen {
                 }
             }
             Reaction::Newer => {
+                if self.take_next(false, now) {
+                    return Vec::new();
+                }
                 if let Some(prompt) = self.history.newer() {
                     self.show(prompt);
                 }
@@ -148,7 +152,7 @@ impl Screen {
         let is_ready = self.dialogs.front().is_some_and(|dialog| dialog.is_ready(now));
         if let Some(dialog) = self.dialogs.front_mut().filter(|_| is_ready) {
             return match dialog.line(text, now) {
-                Reply::Answered(answer) => self.answered(answer),
+                Reply::Answered(answer) => self.answered(answer, now),
                 Reply::Waits | Reply::Early => Vec::new(),
             };
         }
@@ -187,10 +191,15 @@ impl Screen {
         self.selected = None;
     }
 
-    fn answered(&mut self, answer: crate::question::Answer) -> Vec<Wish> {
+    fn answered(&mut self, answer: crate::question::Answer, now: Duration) -> Vec<Wish> {
         let Some(dialog) = self.dialogs.pop_front() else { return Vec::new() };
         if let crate::question::Answer::YesAnd(words) = &answer {
             self.echo(&Prompt::typed(words));
+        }
+        // What it takes to decide is not what it takes to run.
+        let asked = |call: &&mut Running| call.id == dialog.question.call;
+        if let Some(call) = self.calls.iter_mut().find(asked) {
+            call.since = now;
         }
         self.ask();
         vec![Wish::Answer(Box::new(dialog.question), answer)]
@@ -215,7 +224,9 @@ impl Screen {
         let prompt = self.composer.prompt();
         let text = prompt.text.trim().to_owned();
         if text.is_empty() {
-            let is_waiting = self.is_busy() && !self.queue.is_empty();
+            // One that was taken back and emptied is not sent at all.
+            let is_dropped = self.taken.take().is_some();
+            let is_waiting = self.is_busy() && !self.queue.is_empty() && !is_dropped;
             return if is_waiting { self.hand_over(None, now) } else { Vec::new() };
         }
         self.composer.clear();
@@ -242,6 +253,7 @@ impl Screen {
             self.enqueue(prompt, now);
             return Vec::new();
         }
+        self.taken = None;
         self.echo(&prompt);
         self.phase = Phase::Busy(now);
         vec![Wish::Say(prompt)]
@@ -386,7 +398,7 @@ pub const KEYS: [(&str, &str); 31] = [
     ("Shift-Tab", "the next permission mode"),
     ("Ctrl-C", "clear the line, stop the turn; twice: leave"),
     ("Ctrl-D", "leave, on an empty line"),
-    ("↑ ↓, Ctrl-P, Ctrl-N", "lines, then the history; ↑ takes a waiting prompt back"),
+    ("↑ ↓, Ctrl-P, Ctrl-N", "lines, waiting prompts, then the history"),
     ("Ctrl-R", "search the history; again: older"),
     ("Tab", "complete a /command or an @file"),
     ("Ctrl-O", "show everything that is folded; again: fold"),

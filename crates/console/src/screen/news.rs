@@ -78,6 +78,8 @@ pub enum News {
     StatusLine(Vec<Line<'static>>),
     /// Lines of a command of the console.
     Lines(Vec<Line<'static>>),
+    /// The end of what a command of the user's has printed so far.
+    Printed(String),
     /// A text for the composer.
     Write(String),
     /// An image for the composer.

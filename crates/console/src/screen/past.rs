@@ -59,6 +59,5 @@ impl Screen {
                 }
             }
         }
-        self.gap();
     }
 }

@@ -23,15 +23,39 @@ impl Queued {
 }
 
 impl Screen {
-    /// Adds a prompt that waits.
+    /// Adds a prompt that waits; one that was taken back has its place again.
     pub(super) fn enqueue(&mut self, prompt: Prompt, now: Duration) {
-        self.queue.push_back(Queued { prompt, since: now });
+        let end = self.queue.len();
+        let at = self.taken.take().unwrap_or(end).min(end);
+        self.queue.insert(at, Queued { prompt, since: now });
     }
 
     /// Takes the last prompt back into the composer. Returns whether there was one.
     pub(super) fn take_back(&mut self) -> bool {
         let Some(last) = self.queue.pop_back() else { return false };
+        self.taken = Some(self.queue.len());
         self.composer.take_back(last.prompt);
+        true
+    }
+
+    /// Puts the prompt that was taken back in its place again, as it is now, and takes the one
+    /// before or after it. Returns whether there was one.
+    pub(super) fn take_next(&mut self, is_up: bool, now: Duration) -> bool {
+        let Some(at) = self.taken.filter(|_| self.is_busy()) else { return false };
+        if is_up && at == 0 {
+            return true;
+        }
+        let prompt = self.composer.prompt();
+        let is_left = !prompt.text.trim().is_empty();
+        if is_left {
+            self.queue.insert(at.min(self.queue.len()), Queued { prompt, since: now });
+        }
+        self.composer.clear();
+        let next = if is_up { at.checked_sub(1) } else { Some(at + usize::from(is_left)) };
+        self.taken = next.filter(|next| *next < self.queue.len());
+        if let Some(next) = self.taken.and_then(|next| self.queue.remove(next)) {
+            self.composer.take_back(next.prompt);
+        }
         true
     }
 
@@ -51,6 +75,7 @@ impl Screen {
                 break;
             }
             let Some(first) = self.queue.pop_front() else { break };
+            self.taken = self.taken.map(|at| at.saturating_sub(1));
             self.echo(&first.prompt);
             wishes.push(Wish::Say(first.prompt));
             if matches!(news, Some(News::End(_))) {
@@ -73,7 +98,7 @@ impl Screen {
         }
         if !rows.is_empty() {
             rows.push(Line::from(Span::styled(
-                "  waiting · ↑ takes the last one back · Enter sends now",
+                "  waiting · ↑ ↓ edits one after the other · Enter sends now",
                 look::DIM,
             )));
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::rules::overwrite;
 use super::store::{clear, remove};
 use super::{Catalog, CatalogError, KnownSession, lock};
 
@@ -23,12 +24,8 @@ impl Catalog {
                     remove(db, file.number)?;
                 }
             }
-            // Words of removed texts stay until the index is merged, and what was moved or removed
-            // before stays in free pages.
-            db.execute_batch(
-                "INSERT INTO text (text) VALUES ('optimize'); COMMIT; VACUUM; \
-                 PRAGMA wal_checkpoint(TRUNCATE);",
-            )
+            db.execute_batch("COMMIT")?;
+            overwrite(db)
         };
         forget().map_err(|error| {
             // The first error says what is wrong.

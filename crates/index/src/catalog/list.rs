@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
+use std::io::ErrorKind;
 use std::iter::once;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -151,6 +152,20 @@ fn broken_links(home: &Home) -> Vec<PathBuf> {
     links.map(|entry| entry.path()).filter(|path| !path.exists()).collect()
 }
 
+/// Whether a file is known not to be there: not that a folder on the way to it cannot be read, or
+/// is a link to a folder that is not there now.
+fn is_gone(file: &KnownFile) -> bool {
+    use ErrorKind::{NotADirectory, NotFound};
+    match fs::metadata(&file.path) {
+        Ok(found) => !found.is_file(),
+        Err(error) if !matches!(error.kind(), NotFound | NotADirectory) => false,
+        Err(_) => {
+            let mut folders = file.path.ancestors().take_while(|one| *one != file.project);
+            !folders.any(|folder| folder.is_symlink() && !folder.exists())
+        }
+    }
+}
+
 impl Plan {
     pub(crate) fn make(catalog: &Catalog, homes: &[Home]) -> rusqlite::Result<Plan> {
         let roots: Vec<PathBuf> = homes.iter().map(root_of).collect();
@@ -175,7 +190,7 @@ impl Plan {
         }
         let is_hidden = |path: &Path| listing.unreadable.iter().any(|one| path.starts_with(one));
         for file in known.into_values() {
-            let is_kept = file.is_deleted || is_hidden(&file.path);
+            let is_kept = file.is_deleted || is_hidden(&file.path) || !is_gone(&file);
             if is_kept { plan.kept.push(file) } else { plan.gone.push(file) }
         }
         plan.gone.sort_by_key(|file| file.number);

@@ -79,10 +79,12 @@ impl Catalog {
         work: &Work<'_>,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Refreshed, CatalogError> {
+        self.follow(work.redactor)?;
         let state = || self.connection.query_row("PRAGMA data_version", [], |row| row.get(0));
         let before: i64 = state().map_err(|error| self.sql(error))?;
         let mut plan = Plan::make(self, work.homes).map_err(|error| self.sql(error))?;
         if plan.read.is_empty() && plan.gone.is_empty() {
+            self.sweep().map_err(|error| self.sql(error))?;
             return Ok(Refreshed { same: plan.same, ..Refreshed::default() });
         }
         // Others wait, and then find that there is nothing to do.
@@ -90,7 +92,9 @@ impl Catalog {
         if state().map_err(|error| self.sql(error))? != before {
             plan = Plan::make(self, work.homes).map_err(|error| self.sql(error))?;
         }
-        self.carry_out(&plan, work, &mut progress).map_err(|error| self.sql(error))
+        let done = self.carry_out(&plan, work, &mut progress).map_err(|error| self.sql(error))?;
+        self.sweep().map_err(|error| self.sql(error))?;
+        Ok(done)
     }
 
     fn carry_out(

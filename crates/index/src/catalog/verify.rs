@@ -34,6 +34,7 @@ impl Catalog {
         let fresh = Fresh(path);
         fresh.remove();
         let mut other = Catalog::open(&fresh.0)?;
+        other.follow(work.redactor)?;
         let roots: Vec<PathBuf> = work.homes.iter().map(root_of).collect();
         self.same_numbers(&other.connection, &roots).map_err(|error| self.sql(error))?;
         other.refresh(work, progress)?;

@@ -1,19 +1,20 @@
 //! Where a session fits a query: the turn, the line, and the text around it.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::time::Instant;
 
 use transcript::conversation::Conversation;
 use transcript::format::entry::Entry;
 use transcript::format::file::Lines;
 use transcript::format::secret::Mask;
 
+use super::scan::Fit;
 use super::snippet::Snippet;
 use super::{FoundSession, Query, Wish};
-use crate::catalog::{Places, RecordPlace, agent_of, meta};
+use crate::catalog::{Places, RecordPlace, agent_of};
 use crate::texts::{Passage, TextKind, texts};
 
 /// A place where a session fits.
@@ -50,6 +51,19 @@ pub(super) struct SpotFile {
     pub(super) path: PathBuf,
     /// Where its records are, if that is known.
     pub(super) places: Option<Places>,
+}
+
+impl SpotFile {
+    /// Where its records are. If that is not known, it is read, and they are added to `made`.
+    fn list(&self, made: &mut Vec<(i64, Places)>) -> transcript::Result<Vec<RecordPlace>> {
+        if let Some(places) = &self.places {
+            return Ok(places.list());
+        }
+        let places = Places::of(&Conversation::open(&self.path)?);
+        let list = places.list();
+        made.push((self.number, places));
+        Ok(list)
+    }
 }
 
 /// Records of a session that may be shown, the best ones first.
@@ -109,6 +123,32 @@ impl Spots {
     }
 }
 
+/// The hits of a session at records that fit, the best ones first. `open` gives what is known of a
+/// file; places that were not known are added to `made`.
+pub(super) fn of_fits<E>(
+    mut fits: Vec<Fit>,
+    made: &mut Vec<(i64, Places)>,
+    mut open: impl FnMut(i64) -> Result<Option<SpotFile>, E>,
+) -> Result<Vec<Hit>, E> {
+    fits.sort_by_key(|fit| (fit.kind, agent_of(&fit.file.1).is_some(), fit.line));
+    let mut known: HashMap<i64, Vec<RecordPlace>> = HashMap::new();
+    let mut hits = Vec::new();
+    for Fit { file: (number, path), record, line, kind, snippet } in fits {
+        let agent = agent_of(&path);
+        let mut turn = None;
+        if agent.is_none() {
+            if let Slot::Vacant(slot) = known.entry(number) {
+                let places = open(number)?.and_then(|file| file.list(made).ok());
+                slot.insert(places.unwrap_or_default());
+            }
+            let place = usize::try_from(record).ok().and_then(|at| known[&number].get(at));
+            turn = place.and_then(|place| usize::try_from(place.turn?).ok());
+        }
+        hits.push(Hit { turn, line, agent, role: kind.role(), kind: kind.name(), snippet });
+    }
+    Ok(hits)
+}
+
 /// What is left of a deleted session.
 pub(super) fn of_deleted(session: &FoundSession, query: &Query) -> Hit {
     let text = [session.title.as_deref(), session.prompt.as_deref()];
@@ -133,19 +173,10 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens a file. If it is not known where its records are, it is read, and they are added to
-    /// `made`.
+    /// Opens a file.
     fn new(file: &SpotFile, made: &mut Vec<(i64, Places)>) -> transcript::Result<Opened> {
         let agent = agent_of(&file.path);
-        let places = if let Some(places) = &file.places {
-            places.list()
-        } else {
-            let places = Places::of(&Conversation::open(&file.path)?);
-            let list = places.list();
-            made.push((file.number, places));
-            list
-        };
-        Ok(Opened { file: files::open(&file.path)?, places, agent })
+        Ok(Opened { file: files::open(&file.path)?, places: file.list(made)?, agent })
     }
 
     /// Passes on the record at a place, unless the file has changed since.
@@ -160,59 +191,4 @@ impl Opened {
         let entry = line.and_then(|line| line.records().find_map(|record| record.entry));
         Ok(entry.and_then(|entry| see(&entry)))
     }
-}
-
-/// What a scan of files found.
-#[derive(Debug, Default)]
-pub(super) struct Scan {
-    /// Each expression fits somewhere.
-    pub(super) is_fitting: bool,
-    pub(super) hits: Vec<Hit>,
-    /// There was no time to read everything.
-    pub(super) is_cut: bool,
-}
-
-/// Reads files for the regular expressions of a query: each must fit somewhere, in a record that
-/// fits the filters.
-pub(super) fn scan(
-    files: Vec<SpotFile>,
-    query: &Query,
-    wish: &Wish<'_>,
-    deadline: Instant,
-) -> Scan {
-    let mut missing: Vec<bool> = vec![true; query.patterns.len()];
-    let mut list: Vec<Spot> = Vec::new();
-    let mut mask = Mask::new(wish.redactor);
-    'files: for (at, spot_file) in files.iter().enumerate() {
-        let Ok(file) = files::open(&spot_file.path) else { continue };
-        let mut lines = Lines::new(file);
-        let mut number = 0;
-        while let Ok(Some(line)) = lines.next_line() {
-            if Instant::now() > deadline {
-                return Scan { is_cut: true, ..Scan::default() };
-            }
-            for entry in line.records().filter_map(|record| record.entry) {
-                let passages = texts(&entry, &mut mask);
-                let words = meta(&entry, &passages);
-                let is_wanted = |word: &String| words.split(' ').any(|one| one == word);
-                if query.filters.record.iter().all(is_wanted) {
-                    let mut is_found = false;
-                    for (pattern, missing) in query.patterns.iter().zip(&mut missing) {
-                        if passages.iter().any(|one| pattern.is_match(&one.text)) {
-                            (*missing, is_found) = (false, true);
-                        }
-                    }
-                    list.extend(is_found.then_some(Spot { file: at, record: number }));
-                }
-                number += 1;
-            }
-            if list.len() >= wish.hits && !missing.contains(&true) {
-                break 'files;
-            }
-        }
-    }
-    let is_fitting = !missing.contains(&true);
-    let spots = Spots { files, list };
-    let hits = if is_fitting { spots.read(query, wish).0 } else { Vec::new() };
-    Scan { is_fitting, hits, is_cut: false }
 }

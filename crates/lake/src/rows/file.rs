@@ -1,5 +1,7 @@
 //! The rows of one file of a session.
 
+use std::borrow::Cow;
+
 use index::catalog::agent_of;
 use transcript::Conversation;
 use transcript::conversation::Turns;
@@ -35,7 +37,7 @@ impl Maker<'_> {
         conversation: &Conversation,
     ) -> Result<(), LakeError> {
         let table = &conversation.table;
-        let agent = agent_of(&source.path);
+        let agent = self.masked_id(agent_of(&source.path).as_deref()).map(Cow::into_owned);
         let reading = Reading { number, conversation, agent, is_agent: source.is_agent };
         let times = || table.rows().iter().filter_map(|row| row.time);
         let first = times().next();
@@ -143,9 +145,10 @@ impl Maker<'_> {
                 output = Some(self.mask.text(&text).into_owned());
             }
         }
+        let [id, message] = [table.text(block.id), message].map(|id| self.masked_id(id));
         let cells = [
-            table.text(block.id).into(),
-            message.into(),
+            id.as_deref().into(),
+            message.as_deref().into(),
             tool.as_deref().into(),
             moment(row.time),
             days(row.time),
@@ -196,8 +199,9 @@ impl Maker<'_> {
         let name = file.as_deref().and_then(|file| file.rsplit(['/', '\\']).next());
         let extension = name.and_then(|name| name.rsplit_once('.')).map(|(_, end)| end);
         let is_copy = table.text(row.message).is_some_and(|id| self.copies.contains(id));
+        let id = self.masked_id(table.text(table.block(call).id));
         let cells = [
-            table.text(table.block(call).id).into(),
+            id.as_deref().into(),
             tool.into(),
             moment(row.time),
             days(row.time),
@@ -232,11 +236,13 @@ impl Maker<'_> {
             }
             let model = row.answer.and_then(|answer| table.text(table.answer(answer).model));
             let model = self.masked_name(model);
+            let [uuid, parent, message] =
+                [row.uuid, row.parent, row.message].map(|id| self.masked_id(table.text(id)));
             let cells = [
                 row.kind.name().into(),
-                table.text(row.uuid).into(),
-                table.text(row.parent).into(),
-                table.text(row.message).into(),
+                uuid.as_deref().into(),
+                parent.as_deref().into(),
+                message.as_deref().into(),
                 model.as_deref().into(),
                 row.input.map(Input::name).into(),
                 moment(row.time),

@@ -197,7 +197,14 @@ const SECRET: &str = "ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";
 fn content_is_what_was_asked_for_and_has_no_secrets() {
     let lines = session("one", "msg_1", &format!("walnuts {SECRET}"))
         .replace("/home/dev/shop/src", &format!("/home/dev/{SECRET}/src"))
-        .replace("topic", &format!("fix-{SECRET}"));
+        .replace("topic", &format!("fix-{SECRET}"))
+        .replace("toolu_one", &format!("toolu_{SECRET}"))
+        .replace("\"one-", &format!("\"{SECRET}-"))
+        .replace("\"msg_1b", &format!("\"{SECRET}-b"))
+        .replace(
+            "\"output_tokens\":7",
+            &format!("\"output_tokens\":7,\"service_tier\":\"{SECRET}\",\"speed\":\"{SECRET}\""),
+        );
     let pushed = |change: &dyn Fn(&mut Policy)| {
         let scene = Scene::new();
         scene.put("-p/one.jsonl", &lines);

@@ -306,9 +306,13 @@ impl<'a> Judge<'a> {
     /// folders where the command may be by then.
     fn word_fits(&self, rule: &Rule, content: &str, word: &Arg, spots: &[PathBuf]) -> bool {
         let value = word.text.split_once('=').map(|(_, value)| value.to_owned());
-        let glued =
-            word.text.strip_prefix('@').or(word.text.strip_prefix("file://")).map(str::to_owned);
-        let texts = std::iter::once(word.text.clone()).chain(value).chain(glued);
+        let text = value.as_ref().unwrap_or(&word.text);
+        let glued = text.strip_prefix('@').or(text.strip_prefix("file://")).map(str::to_owned);
+        // Git names a file of another revision by `HEAD:file`, a copy to another machine by
+        // `host:file`.
+        let behind = word.text.split_once(':').map(|(_, path)| path.to_owned());
+        let behind = behind.filter(|path| !path.is_empty());
+        let texts = std::iter::once(word.text.clone()).chain(value).chain(glued).chain(behind);
         let mut words = texts.map(|text| Arg { text, ..word.clone() });
         let mut around = spots.to_vec();
         around.push(self.place.cwd.to_owned());

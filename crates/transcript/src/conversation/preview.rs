@@ -179,7 +179,8 @@ impl Preview {
                 self.ended = times.next();
             }
             read += line.len;
-            if read > GLANCE_TAIL as u64 || (given.is_some() && tag.is_some()) {
+            let is_all = given.is_some() && tag.is_some() && self.ended.is_some();
+            if read > GLANCE_TAIL as u64 || is_all {
                 break;
             }
         }

@@ -137,6 +137,18 @@ fn the_last_answer_is_the_last_text_of_the_model() {
 }
 
 #[test]
+fn the_last_time_is_known_before_a_title_and_a_tag() {
+    let lines = concat!(
+        "{\"type\":\"user\",\"uuid\":\"a\",\"timestamp\":\"2026-03-01T10:00:00.000Z\",",
+        "\"message\":{\"role\":\"user\",\"content\":\"hello\"}}\n",
+        "{\"type\":\"custom-title\",\"customTitle\":\"Boots\",\"sessionId\":\"s\"}\n",
+        "{\"type\":\"tag\",\"tag\":\"red\",\"sessionId\":\"s\"}\n",
+    );
+    let seen = seen(lines.as_bytes());
+    assert_eq!((seen.ended.is_some(), seen.ended), (true, seen.started));
+}
+
+#[test]
 fn an_empty_tag_removes_the_one_before() {
     let tag = |tag: &str| format!("{{\"type\":\"tag\",\"tag\":\"{tag}\",\"sessionId\":\"s\"}}\n");
     assert_eq!(seen(tag("red").as_bytes()).tag.as_deref(), Some("red"));

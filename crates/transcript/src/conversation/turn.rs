@@ -113,20 +113,20 @@ impl Turn {
     pub fn tokens(&self, table: &Table) -> Usage {
         let reported = |id| {
             let answer = table.answer(id);
-            let usage = answer.usage.as_ref()?.usage;
+            let usage = answer.counted(&table.ids)?.usage;
             Some(Usage { at_least: !answer.is_final(), ..usage })
         };
         self.answers().filter_map(reported).sum()
     }
 
-    /// What the answers of the turn took and cost. Those that the client wrote itself cost nothing.
+    /// What the answers of the turn took and cost.
     pub fn spending(&self, table: &Table, prices: &Prices) -> Spending {
         let mut sum = Spending::default();
         for answer in self.answers().map(|id| table.answer(id)) {
-            let model = table.text(answer.model).filter(|model| *model != "<synthetic>");
-            if let (Some(reported), Some(model)) = (&answer.usage, model) {
+            if let Some(reported) = answer.counted(&table.ids) {
                 let usage = Usage { at_least: !answer.is_final(), ..reported.usage };
-                sum += Spending::of_message(usage, Some(model), table.text(reported.speed), prices);
+                let (model, speed) = (table.text(answer.model), table.text(reported.speed));
+                sum += Spending::of_message(usage, model, speed, prices);
             }
         }
         sum

@@ -178,10 +178,33 @@ fn letters_that_are_escaped_are_read() {
         format!("\\\\u0067hp_{key}"),
         format!("\\u005cu0067hp_{key}"),
         format!("password\\u003d{key}"),
+        format!("password:\\u0020{key}"),
     ] {
         let shown = shown(&format!("é {text} ü"));
         assert!(!shown.contains(&key[4..]), "{shown}");
         assert!(shown.starts_with("é ") && shown.ends_with(" ü"), "{shown}");
+    }
+}
+
+/// Rules need the signs around a secret, which a URL has as escapes.
+#[test]
+fn the_escapes_of_a_url_are_read() {
+    let key = noise(20);
+    let redactor = Redactor::default();
+    for text in [
+        format!("postgres%3A%2F%2Fbob%3A{key}%40db.internal%2Fshop"),
+        format!("Authorization%3A%20Bearer%20{key}"),
+        format!("%7B%22dbPassword%22%3A%20%22{key}%22%7D"),
+        format!("X-Api-Key%3a%20{key}"),
+    ] {
+        let text = format!("https://x.test/?v={text}&n=100%");
+        let mut mask = Mask::new(&redactor);
+        let shown = mask.text(&text);
+        assert!(!shown.contains(&key), "{shown}");
+        assert!(shown.starts_with("https://x.test/?v=") && shown.ends_with("&n=100%"), "{shown}");
+    }
+    for text in ["a%3Db", "50% of 100%", "%E2%82%AC", "token%3Dname"] {
+        assert_eq!(Mask::new(&redactor).text(text), text);
     }
 }
 

@@ -10,11 +10,11 @@ mod beside;
 mod command;
 mod draft;
 mod face;
-mod local_rule;
 mod past;
 mod picture;
 mod plain;
 mod rewind;
+mod rule_place;
 mod shell;
 mod status_line;
 
@@ -114,7 +114,7 @@ fn once(
         driver.main().map(|main| past::end(main.turn.messages())).unwrap_or_default();
     let agents: Vec<(String, String)> =
         driver.kinds.all().map(|kind| (kind.name.clone(), kind.description.clone())).collect();
-    let mut face = face::Face::new(tell, inputs.waker(), site.clone(), &init);
+    let mut face = face::Face::new(tell, inputs.waker(), site.clone());
     let project = init.cwd.clone();
     let id = init.session.clone();
     let home = demo.as_ref().map_or_else(|| world.first_home().0, |demo| demo.home.clone());
@@ -154,6 +154,7 @@ fn once(
     backend.status.model.clone_from(&model);
     backend.status.meter.window = face::window(&model);
     backend.run_status_line();
+    backend.measure();
     if let Some(text) = left {
         screen.write(&text);
         screen.note(look::DIM, "(a draft that was not sent is in the composer)");

@@ -16,6 +16,8 @@ use crate::text::one_line;
 
 /// The kinds of lines.
 const KINDS: [&str; 5] = ["api", "tools", "hooks", "agents", "compaction"];
+/// A kind of the original's that can be named, and never occurs here.
+const NONE_HERE: &str = "mcp";
 
 /// A host, and who looks over its shoulder.
 pub(super) struct Watched {
@@ -49,16 +51,24 @@ impl Watched {
     }
 }
 
-/// The kinds that the user names.
+/// The kinds that the user names; those with a `!` are all but these.
 fn kinds(args: &ChatArgs) -> Result<Vec<String>, Failure> {
     let named = args.debug.iter().flat_map(|kinds| kinds.split(','));
     let named = named.map(str::trim).filter(|kind| !kind.is_empty());
     let known = |kind: &str| {
         let hint = format!("use {}", KINDS.join(", "));
         let unknown = || Failure::usage(format!("`{kind}` cannot be watched"), Some(&hint));
-        KINDS.contains(&kind).then(|| kind.to_owned()).ok_or_else(unknown)
+        let name = kind.strip_prefix('!').unwrap_or(kind);
+        (KINDS.contains(&name) || name == NONE_HERE).then(|| kind.to_owned()).ok_or_else(unknown)
     };
-    named.map(known).collect()
+    let named: Vec<String> = named.map(known).collect::<Result<_, _>>()?;
+    let (not, mut wanted): (Vec<String>, Vec<String>) =
+        named.into_iter().partition(|kind| kind.starts_with('!'));
+    if wanted.is_empty() && !not.is_empty() {
+        wanted = KINDS.map(str::to_owned).to_vec();
+    }
+    wanted.retain(|kind| !not.iter().any(|one| one[1..] == **kind));
+    Ok(wanted)
 }
 
 /// The kind of an event, and what it says.

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use agent::session::{Explained, ModelSource, Prepared, RootRule};
+use agent::session::{Explained, ModelSource, Notice, Prepared, RootRule};
 use agent::settings::Source;
 use rules::{Kind, Part};
 use serde_json::{Value, json};
@@ -22,7 +22,15 @@ pub(super) fn explain(world: &mut World, args: &ChatArgs) -> Result<(), Failure>
     config.source = ModelSource::Script(String::new());
     // Nothing runs, so nothing can be broken.
     config.permissions.root = RootRule::Exempt;
-    let prepared = start::reported(world, |world, notify| config.prepare(world, notify))?;
+    let is_check = args.settings_check;
+    let prepared = start::reported(world, |world, notify| {
+        // Those about settings are printed with them.
+        let mut notify = |notice| match notice {
+            Notice::Settings(_) if is_check => {}
+            notice => notify(notice),
+        };
+        config.prepare(world, &mut notify)
+    })?;
     match &args.explain {
         Some(input) => decision(world, args, &prepared.explain(&args.tool, input)),
         None => settings(world, args, &prepared),
@@ -123,8 +131,11 @@ fn settings(world: &mut World, args: &ChatArgs, prepared: &Prepared) -> Result<(
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         writeln!(world.out, "{key} = {}  ({})", printable(&value), printable(source))?;
     }
-    if values.is_empty() {
+    if values.is_empty() && found.notes.is_empty() {
         writeln!(world.out, "No settings.")?;
+    }
+    for note in &found.notes {
+        writeln!(world.out, "note: {}", printable(note))?;
     }
     Ok(())
 }

@@ -13,9 +13,9 @@ use agent::drive::Note;
 use agent::guard::SandboxWish;
 use agent::host::Audience;
 use agent::images::ImageWishes;
-use agent::prompt::Wishes;
+use agent::prompt::{Surroundings, Wishes};
 use agent::session::{
-    Added, BypassWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitWishes,
+    Added, BypassWish, ContextWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitWishes,
     RootRule, SandboxWishes, SettingsWishes, SlashWish,
 };
 use agent::settings::{Environment, Hooks, Source};
@@ -116,7 +116,13 @@ pub(super) fn config(
         None => Arc::new(Real),
     };
     let agents = args.agents.as_deref().map(|text| {
-        let agents: Result<serde_json::Value, _> = serde_json::from_str(text);
+        let given = if text.trim_start().starts_with('{') {
+            text.to_owned()
+        } else {
+            let file = files::read_text(text, LONGEST_PROMPT);
+            file.map_err(|error| Failure::unreadable(text.as_ref(), error))?
+        };
+        let agents: Result<serde_json::Value, _> = serde_json::from_str(&given);
         let hint = "the form is `{\"NAME\": {\"description\": …, \"prompt\": …}}`";
         let wrong = |why: &dyn std::fmt::Display| {
             Failure::usage(format!("`--agents` is not understood: {why}"), Some(hint))
@@ -155,6 +161,11 @@ pub(super) fn config(
                 args.append_system_prompt.as_ref(),
                 args.append_system_prompt_file.as_deref(),
             )?,
+            surroundings: if args.exclude_dynamic_system_prompt_sections {
+                Surroundings::FirstPrompt
+            } else {
+                Surroundings::System
+            },
         },
         continues: if args.fork_session { Continues::Fork } else { Continues::Itself },
         keeping: if is_discarded { Keeping::Discarded } else { Keeping::Kept },
@@ -171,6 +182,11 @@ pub(super) fn config(
             .map(str::to_owned)
             .collect(),
         fallback: args.fallback_model.clone(),
+        compact_window: args.autocompact,
+        context: match args.system_prompt_snapshot {
+            Switch::On => ContextWish::Kept,
+            Switch::Off => ContextWish::Fresh,
+        },
         schema,
         resume_at: args.resume_session_at.clone(),
         tools: tools(args),

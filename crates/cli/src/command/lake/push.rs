@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::moment::moment;
 use crate::out::JSON_VERSION;
 use crate::prices;
-use crate::select::ChosenArgs;
+use crate::select::{ChosenArgs, Selects};
 use crate::text::{count, dollars, one_line, size};
 use crate::world::World;
 
@@ -39,7 +39,8 @@ use crate::world::World;
 pub(crate) struct PushArgs {
     #[command(flatten)]
     chosen: ChosenArgs,
-    /// Only sessions that were written to since then: `3d`, `12h`, `2w`, `2026-11-01`
+    /// Only sessions that were written to since then (of all, if none is named): `3d`, `12h`, `2w`,
+    /// `2026-11-01`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     #[command(flatten)]
@@ -57,8 +58,8 @@ pub(crate) struct PushArgs {
     /// Also write what has not changed
     #[arg(long)]
     again: bool,
-    /// Do not end: push what changes
-    #[arg(long, requires = "all", conflicts_with_all = ["again", "json"])]
+    /// Do not end: push what changes, of all sessions
+    #[arg(long, conflicts_with_all = ["again", "json", "session"])]
     watch: bool,
     /// With `--watch`, how often to look, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "watch",
@@ -72,6 +73,13 @@ pub(crate) struct PushArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl PushArgs {
+    fn is_all(&self) -> bool {
+        let selects = self.since.is_some() || self.watch;
+        self.chosen.is_all(if selects { Selects::SomeOfAll } else { Selects::Nothing })
+    }
 }
 
 /// The whole of `--json`.
@@ -104,8 +112,8 @@ struct Round {
 }
 
 pub(crate) fn push(world: &mut World, args: &PushArgs) -> Result<(), Failure> {
-    let named = args.chosen.named(world)?.into_iter().map(|session| session.id.to_string());
-    let named: HashSet<String> = named.collect();
+    let named = if args.is_all() { Vec::new() } else { args.chosen.named(world)? };
+    let named: HashSet<String> = named.into_iter().map(|session| session.id.to_string()).collect();
     let lake = Lake::open(world, &args.target)?;
     let policy = policy(world, args, &lake)?;
     let since = since(world, args)?;
@@ -145,9 +153,7 @@ pub(crate) fn push(world: &mut World, args: &PushArgs) -> Result<(), Failure> {
     }
     round.outcome?;
     match round.pushed.unreadable.len() {
-        unreadable if unreadable > 0 && !args.chosen.all => {
-            Err(Failure::some_unreadable(unreadable))
-        }
+        unreadable if unreadable > 0 && !args.is_all() => Err(Failure::some_unreadable(unreadable)),
         _ => Ok(()),
     }
 }
@@ -227,9 +233,9 @@ fn round(
     };
     let mut erased = 0;
     let mut chosen = Vec::new();
-    for group in groups.iter().filter(|group| args.chosen.all || named.contains(&group.id)) {
+    for group in groups.iter().filter(|group| args.is_all() || named.contains(&group.id)) {
         let is_erased = state.of(&group.id).is_some_and(lake::Record::is_erased);
-        if args.chosen.all && is_erased {
+        if args.is_all() && is_erased {
             erased += 1;
         } else if is_recent(group) {
             chosen.push(group);

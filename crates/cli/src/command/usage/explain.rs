@@ -8,6 +8,7 @@ use serde::Serialize;
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::{CountedFile, Ledger, LedgerEntry, Spending};
 
+use super::{Room, UsageArgs};
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::table::{Column, Table};
@@ -21,6 +22,7 @@ struct ExplainJson<'a> {
     session: &'a str,
     messages: Vec<Explained<'a>>,
     total: Spending,
+    truncated: bool,
 }
 
 /// A message that a file of the session contains.
@@ -50,7 +52,7 @@ pub(super) fn explain(
     ledger: &Ledger,
     prices: &Prices,
     (session, project): (&str, &Path),
-    json: bool,
+    args: &UsageArgs,
 ) -> Result<(), Failure> {
     let is_here =
         |source: &CountedFile| source.project == project && source.session.as_str() == session;
@@ -86,17 +88,33 @@ pub(super) fn explain(
     for one in messages.iter().filter(|one| one.is_counted) {
         total += one.sum;
     }
-    if json {
-        return Ok(world.out.json(&ExplainJson { v: JSON_VERSION, session, messages, total })?);
+    let copied = messages.iter().filter(|one| !one.is_counted).count();
+    let mut room = Room::new(args);
+    let names = |one: &Explained<'_>| 200 + one.message.len() + one.path.len();
+    let kept = messages.iter().take(args.limit).take_while(|one| room.has(names(one))).count();
+    let rest = messages.split_off(kept).len();
+    if args.json {
+        let truncated = rest > 0;
+        let explained = ExplainJson { v: JSON_VERSION, session, messages, total, truncated };
+        return Ok(world.out.json(&explained)?);
     }
-    if messages.is_empty() {
+    if messages.is_empty() && rest == 0 {
         return Ok(world.out.note("no messages of the API in this session")?);
     }
     world.page()?;
-    table(world, &messages, &total)
+    table(world, &messages)?;
+    let elsewhere =
+        if copied > 0 { format!("; {copied} more count elsewhere") } else { String::new() };
+    let counted = count(total.messages, "message");
+    writeln!(world.out, "{counted} of this session: {}{elsewhere}", dollars(&total))?;
+    if rest > 0 {
+        let rest = count(rest as u64, "more message");
+        world.out.note(&format!("{rest}: `--limit` and `--max-bytes` show more"))?;
+    }
+    Ok(())
 }
 
-fn table(world: &mut World, messages: &[Explained<'_>], total: &Spending) -> Result<(), Failure> {
+fn table(world: &mut World, messages: &[Explained<'_>]) -> Result<(), Failure> {
     let mut table = Table::new(&[
         Column::left("time"),
         Column::left("message"),
@@ -111,11 +129,9 @@ fn table(world: &mut World, messages: &[Explained<'_>], total: &Spending) -> Res
         Column::left("remarks"),
     ])
     .flexible(10);
-    let mut copied = 0;
     for one in messages {
         let mut remarks = Vec::new();
         if !one.is_counted {
-            copied += 1;
             let short: String = one.session.chars().take(8).collect();
             remarks.push(format!("counts for session {short}"));
         } else if !one.entry.copies.is_empty() {
@@ -139,8 +155,5 @@ fn table(world: &mut World, messages: &[Explained<'_>], total: &Spending) -> Res
             remarks.join(", "),
         ]);
     }
-    table.write(&mut world.out)?;
-    let rest = if copied > 0 { format!("; {copied} more count elsewhere") } else { String::new() };
-    let counted = count(total.messages, "message");
-    Ok(writeln!(world.out, "{counted} of this session: {}{rest}", dollars(total))?)
+    Ok(table.write(&mut world.out)?)
 }

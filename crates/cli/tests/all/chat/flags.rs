@@ -229,6 +229,10 @@ fn what_happens_can_be_watched() {
     let text = fs::read_to_string(file).unwrap();
     assert!(text.contains("hooks: Stop ends") && !text.contains("api:"), "{text}");
     assert_eq!(lab.run(&["Go.", "--debug=everything"]).status.code(), Some(2));
+    let out = lab.run(&["Go.", "--debug=!hooks,!mcp"]);
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(stderr.contains("] ") && stderr.contains(" api: "), "{stderr}");
+    assert!(!stderr.contains(" hooks: "), "{stderr}");
 }
 
 #[test]
@@ -247,4 +251,211 @@ fn runs_of_hooks_are_events_if_they_are_wanted() {
     let wanted = [json!(["hook_started", null, null]), json!(["hook_response", "ran\n", 0])];
     assert_eq!(kinds(&out), wanted, "{out:?}");
     assert_eq!(kinds(&lab.run(&with(&["Hello."]))), Vec::<Value>::new());
+}
+
+/// All flags of `claude --help` 2.1.325.
+const FLAGS: [&str; 67] = [
+    "--add-dir",
+    "--agent",
+    "--agents",
+    "--allow-dangerously-skip-permissions",
+    "--allowedTools",
+    "--append-system-prompt",
+    "--autocompact",
+    "--ax-screen-reader",
+    "--background",
+    "--bare",
+    "--betas",
+    "--bg",
+    "--brief",
+    "--chrome",
+    "--cloud",
+    "--continue",
+    "--dangerously-skip-permissions",
+    "--debug",
+    "--debug-file",
+    "--desktop",
+    "--disable-slash-commands",
+    "--disallowedTools",
+    "--effort",
+    "--environment",
+    "--exclude-dynamic-system-prompt-sections",
+    "--fallback-model",
+    "--file",
+    "--fork-session",
+    "--forward-subagent-text",
+    "--from-pr",
+    "--help",
+    "--ide",
+    "--include-hook-events",
+    "--include-partial-messages",
+    "--input-format",
+    "--json-schema",
+    "--max-budget-usd",
+    "--mcp-config",
+    "--model",
+    "--name",
+    "--no-chrome",
+    "--no-session-persistence",
+    "--output-format",
+    "--permission-mode",
+    "--permission-prompts",
+    "--plugin-dir",
+    "--plugin-url",
+    "--print",
+    "--prompt-suggestions",
+    "--remote-control",
+    "--remote-control-session-name-prefix",
+    "--replay-user-messages",
+    "--restricted",
+    "--resume",
+    "--safe-mode",
+    "--session-id",
+    "--setting-sources",
+    "--settings",
+    "--strict-mcp-config",
+    "--system-prompt",
+    "--system-prompt-snapshot",
+    "--teleport",
+    "--tmux",
+    "--tools",
+    "--verbose",
+    "--version",
+    "--worktree",
+];
+
+/// Flags that hosts use and the help of the original does not list.
+const MORE: [&str; 8] = [
+    "--append-system-prompt-file",
+    "--max-thinking-tokens",
+    "--max-turns",
+    "--permission-prompt-tool",
+    "--resume-session-at",
+    "--system-prompt-file",
+    "--allowed-tools",
+    "--disallowed-tools",
+];
+
+#[test]
+fn every_flag_of_the_original_has_its_row() {
+    let page = fs::read_to_string(testkit::root().join("docs/agent.md")).unwrap();
+    let table = page.split("\n## Flags\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut all: Vec<(String, String)> = Vec::new();
+    for row in table.lines().filter(|line| line.starts_with("| `")) {
+        let mut cells = row.trim_matches('|').split(" | ").map(str::trim);
+        let names = cells.next().unwrap().split('`').filter(|name| name.starts_with('-'));
+        let (here, why) = (cells.next().unwrap(), cells.next().unwrap_or_default());
+        assert!(["have", "other", "not"].contains(&here), "{row}");
+        assert!(here == "have" || !why.is_empty(), "no reason: {row}");
+        all.extend(names.map(|name| (name.to_owned(), here.to_owned())));
+    }
+    for flag in FLAGS.iter().chain(&MORE) {
+        let rows = all.iter().filter(|(name, _)| name == flag).count();
+        assert_eq!(rows, 1, "{flag} is in {rows} rows of docs/agent.md");
+    }
+    // What is said to be there is taken.
+    let mut lab = Lab::says(&[]);
+    for (flag, _) in all.iter().filter(|(_, here)| here == "have") {
+        let out = lab.run(&[flag, "--no-such-flag"]);
+        let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!stderr.contains(&format!("unexpected argument '{flag}'")), "{stderr}");
+    }
+}
+
+#[test]
+fn a_turn_begins_with_the_first_model_again() {
+    let busy = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let mut replies = vec![failing(529, "retry-after: 0\r\n", busy); 6];
+    replies.push(Reply::Blocks(vec![text("From the third one.")]));
+    replies.push(Reply::Blocks(vec![text("From the first one.")]));
+    let mut lab = Lab::new(replies);
+    let args = ["--model", "sonnet", "--fallback-model", "haiku,opus"];
+    let mut host = Host::start(&mut lab, &args);
+    host.say("One?", "u");
+    assert_eq!(host.result()["result"], "From the third one.");
+    host.say("Two?", "v");
+    assert_eq!(host.result()["result"], "From the first one.");
+    assert_eq!(host.end(), Some(0));
+    let requests = lab.server.requests();
+    let model = |number: usize| requests[number]["model"].as_str().unwrap().to_owned();
+    assert_eq!(requests.len(), 8);
+    assert!(model(0).contains("sonnet") && model(3).contains("haiku"));
+    assert!(model(6).contains("opus") && model(7).contains("sonnet"), "{}", model(7));
+}
+
+#[test]
+fn where_the_session_works_can_stand_before_the_first_prompt() {
+    let mut lab = Lab::says(&[&[text("One.")], &[text("Two.")], &[text("Three.")]]);
+    let flag = "--exclude-dynamic-system-prompt-sections";
+    lab.new_session(&["Hello.", flag]);
+    lab.run(&["--resume", SESSION, "Again.", flag]);
+    lab.run(&["Hello."]);
+    let requests = lab.server.requests();
+    let system = |number: usize| requests[number]["system"].to_string();
+    let first = |number: usize| requests[number]["messages"][0].to_string();
+    assert!(!system(0).contains("Working directory") && first(0).contains("Working directory"));
+    assert!(system(2).contains("Working directory") && !first(2).contains("Working directory"));
+    // A resume with it begins with the same bytes.
+    assert_eq!(system(0), system(1));
+    let (before, after) = (bare(&requests[0]), bare(&requests[1]));
+    assert_eq!(before[..], after[..before.len()]);
+}
+
+#[test]
+fn a_resumed_session_can_have_the_system_prompt_of_now() {
+    let mut lab = Lab::says(&[&[text("One.")], &[text("Two.")], &[text("Three.")]]);
+    lab.new_session(&["Hello."]);
+    lab.env.put("demo/CLAUDE.md", "Speak Latin.\n");
+    lab.run(&["--resume", SESSION, "Again."]);
+    lab.run(&["--resume", SESSION, "Again.", "--system-prompt-snapshot", "off"]);
+    let requests = lab.server.requests();
+    let first = |number: usize| requests[number]["messages"][0].to_string();
+    assert!(!first(1).contains("Speak Latin.") && first(2).contains("Speak Latin."));
+}
+
+#[test]
+fn nobody_is_asked_if_nobody_is_to_be() {
+    let input = json!({"command": "touch made"});
+    let mut lab = Lab::says(&[&[call("c1", "Bash", &input)], &[text("Refused.")]]);
+    let args = ["--permission-prompt-tool", "stdio", "--permission-prompts", "none"];
+    let mut host = Host::start(&mut lab, &args);
+    host.say("Go.", "u");
+    let result = host.result();
+    assert_eq!(result["permission_denials"][0]["tool_use_id"], "c1", "{result}");
+    assert_eq!(host.end(), Some(0));
+}
+
+#[test]
+fn a_smaller_window_is_summarised_earlier() {
+    let order = "is about to be replaced by a summary";
+    let rules = vec![(
+        order.to_owned(),
+        vec![Reply::Blocks(vec![text("<summary>So far.</summary>")])],
+    )];
+    let main = vec![
+        Reply::Blocks(vec![text("Hello.")]),
+        Reply::Full(vec![call("c1", "Bash", &json!({"command": "echo one"}))], 120_000),
+        Reply::Blocks(vec![text("Done.")]),
+    ];
+    let mut lab = Lab::says(&[]);
+    lab.server = Server::play_by(rules, main).unwrap();
+    lab.new_session(&["Hello.", "--autocompact", "150k"]);
+    let args = ["--resume", SESSION, "Go.", "--autocompact", "150k", "--allowedTools", "Bash"];
+    let out = lab.run(&args);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let requests = lab.server.requests();
+    assert!(requests.iter().any(|body| body["messages"].to_string().contains(order)));
+    for wrong in ["50k", "2m", "many"] {
+        assert_eq!(lab.run(&["Go.", "--autocompact", wrong]).status.code(), Some(2));
+    }
+}
+
+#[test]
+fn agents_come_from_a_file_too() {
+    let mut lab = Lab::says(&[&[text("One.")]]);
+    let agents = r#"{"poet":{"description":"Rhymes","prompt":"Answer in rhymes."}}"#;
+    lab.env.put("demo/agents.json", agents);
+    let out = lab.run(&with(&["Hello.", "--agents", "agents.json"]));
+    assert!(events(&out)[0]["agents"].to_string().contains("poet"), "{out:?}");
+    assert_eq!(lab.run(&["Hello.", "--agents", "missing.json"]).status.code(), Some(4));
 }

@@ -184,3 +184,192 @@ fn hooks_of_a_project_run_in_the_sandbox() {
     assert!(is_there(outside.join("user")), "{out:?}");
     assert!(!is_there(outside.join("project")), "a project's hook left the sandbox");
 }
+
+/// A hook of the user's settings, for each event.
+fn settings(hooks: &[(&str, &str, &str)]) -> String {
+    let mut all = json!({});
+    for (event, matcher, command) in hooks {
+        let one = json!({"matcher": matcher, "hooks": [{"type": "command", "command": command}]});
+        match all[*event].as_array_mut() {
+            Some(list) => list.push(one),
+            None => all[*event] = json!([one]),
+        }
+    }
+    json!({"hooks": all}).to_string()
+}
+
+const EVENTS: [&str; 3] = ["--output-format", "stream-json", "--verbose"];
+
+fn stream(out: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_call_that_a_hook_puts_off_ends_the_turn() {
+    let first = [
+        call("c1", "Bash", &json!({"command": "touch made"})),
+        call("c2", "Read", &json!({"file_path": "README.md"})),
+    ];
+    let mut lab = Lab::says(&[&first, &[text("Later.")], &[text("Still there.")]]);
+    let word = r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer","permissionDecisionReason":"not yet"}}'"#;
+    lab.env.put(".claude/settings.json", settings(&[("PreToolUse", "Bash", word)]));
+    let mut args = EVENTS.to_vec();
+    args.extend(["Go.", "--allowedTools", "Bash"]);
+    let out = lab.new_session(&args);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let result = stream(&out).pop().unwrap();
+    assert_eq!((&result["subtype"], &result["is_error"]), (&json!("success"), &json!(false)));
+    assert_eq!(result["terminal_reason"], "tool_deferred");
+    assert_eq!(result["stop_reason"], "tool_deferred");
+    let put_off = json!({"id": "c1", "name": "Bash", "input": {"command": "touch made"}});
+    assert_eq!(result["deferred_tool_use"], put_off);
+    assert!(!lab.cwd().join("made").exists());
+    assert_eq!(lab.server.requests().len(), 1);
+    // The call is open in the file; a resume answers it, and the model goes on.
+    let out = lab.run(&["--resume", SESSION, "And now?"]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let sent = bare(&lab.server.requests()[1]);
+    let results = sent[2]["content"].as_array().unwrap();
+    let ids: Vec<&Value> = results.iter().map(|block| &block["tool_use_id"]).collect();
+    assert!(ids.contains(&&json!("c1")) && ids.contains(&&json!("c2")), "{sent:?}");
+    assert!(!lab.cwd().join("made").exists());
+}
+
+#[test]
+fn after_a_call_that_was_put_off_the_same_session_goes_on() {
+    let input = json!({"command": "touch made"});
+    let mut lab = Lab::says(&[&[call("c1", "Bash", &input)], &[text("I see.")]]);
+    let word = r#"echo '{"hookSpecificOutput":{"permissionDecision":"defer"}}'"#;
+    lab.env.put(".claude/settings.json", settings(&[("PreToolUse", "Bash", word)]));
+    let mut host = Host::start(&mut lab, &["--allowedTools", "Bash"]);
+    host.say("Go.", "u");
+    assert_eq!(host.result()["terminal_reason"], "tool_deferred");
+    host.say("And now?", "v");
+    assert_eq!(host.result()["result"], "I see.");
+    assert_eq!(host.end(), Some(0));
+    let sent = bare(&lab.server.requests()[1]);
+    assert!(sent[2]["content"][0].to_string().contains("put this call off"), "{sent:?}");
+    assert_eq!(lab.check(SESSION), "full []");
+}
+
+#[test]
+fn hooks_say_what_comes_before_every_command() {
+    let go = |command: &str| call("c1", "Bash", &json!({"command": command}));
+    let print = "echo \"$GREETING $PLACE\"";
+    let mut lab = Lab::says(&[
+        &[go(print)],
+        &[call("c2", "Bash", &json!({"command": "mkdir sub; cd sub"}))],
+        &[call("c3", "Bash", &json!({"command": print}))],
+        &[text("Done.")],
+    ]);
+    let hooks = [
+        ("SessionStart", "", "echo \"export GREETING='it is'\" >> \"$CLAUDE_ENV_FILE\""),
+        ("CwdChanged", "", "echo \"PLACE=$(basename \"$PWD\")\" >> \"$CLAUDE_ENV_FILE\""),
+    ];
+    lab.env.put(".claude/settings.json", settings(&hooks));
+    let out = lab.run(&["Go.", "--allowedTools", "Bash"]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let requests = lab.server.requests();
+    let result = |number: usize| requests[number]["messages"].to_string();
+    assert!(result(1).contains(r#""content":"it is""#), "{}", result(1));
+    assert!(result(3).contains(r#""content":"it is sub""#), "{}", result(3));
+}
+
+#[test]
+fn what_hooks_can_happen_here_is_listed() {
+    let mut lab = Lab::says(&[]);
+    let hooks = [
+        ("Stop", "", "true"),
+        ("Notification", "", "true"),
+        ("Setup", "", "true"),
+        ("WorktreeCreate", "", "true"),
+    ];
+    lab.env.put(".claude/settings.json", settings(&hooks));
+    let out = lab.run(&["--settings-check"]);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(text.contains("hooks.Stop = true") && text.contains("hooks.Notification = true"));
+    for never in ["Setup", "WorktreeCreate"] {
+        let line = format!("a hook for `{never}` is left out: this cannot happen here");
+        assert!(text.contains(&line), "{text}");
+    }
+    // What could refuse and is not understood is never skipped.
+    let looks_ahead = settings(&[("PreToolUse", "(?!Bash).*", "true")]);
+    lab.env.put(".claude/settings.json", looks_ahead);
+    let out = lab.run(&["Hello."]);
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("(?!Bash).*"), "{stderr}");
+}
+
+#[test]
+fn events_that_only_inform_have_their_hooks() {
+    let mut lab = Lab::says(&[&[text("Hello.")]]);
+    lab.env.put("demo/CLAUDE.md", "Be brief. @more.md\n");
+    lab.env.put("demo/more.md", "And kind.\n");
+    let log = lab.env.path("log").display().to_string();
+    let command = format!("sleep 0.2; cat >> {log}");
+    let hooks = ["InstructionsLoaded", "MessageDisplay", "SessionEnd"];
+    let hooks = hooks.map(|event| (event, "", command.as_str()));
+    lab.env.put(".claude/settings.json", settings(&hooks));
+    let mut args = EVENTS.to_vec();
+    args.extend(["Hi.", "--include-hook-events"]);
+    let out = lab.run(&args);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let lines = fs::read_to_string(&log).unwrap();
+    let inputs: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |event: &str| -> Vec<&Value> {
+        inputs.iter().filter(|input| input["hook_event_name"] == event).collect()
+    };
+    let mut loaded: Vec<(&Value, &Value)> = of("InstructionsLoaded")
+        .iter()
+        .map(|input| (&input["memory_type"], &input["load_reason"]))
+        .collect();
+    loaded.sort_by_key(|(_, reason)| reason.to_string());
+    let project = json!("Project");
+    let wanted = [(&project, &json!("include")), (&project, &json!("session_start"))];
+    assert_eq!(loaded, wanted, "{lines}");
+    assert_eq!(of("MessageDisplay")[0]["delta"], "Hello.");
+    assert_eq!(of("SessionEnd").len(), 1);
+    // What begins and what ends is the same run.
+    let ids = |subtype: &str| -> Vec<String> {
+        let events = stream(&out).into_iter().filter(|event| event["subtype"] == subtype);
+        let mut ids: Vec<String> = events.map(|event| event["hook_id"].to_string()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids("hook_started").len(), 4);
+    assert_eq!(ids("hook_started"), ids("hook_response"));
+}
+
+#[test]
+fn clearing_ends_and_begins_a_session_for_hooks() {
+    let mut lab = Lab::says(&[&[text("One.")], &[text("Two.")]]);
+    let log = lab.env.path("log").display().to_string();
+    let note = |word: &str| format!("echo {word} >> {log}");
+    let (ended, began, other) = (note("ended"), note("began"), note("other"));
+    let context = r#"echo '{"hookSpecificOutput":{"additionalContext":"a fresh start"}}'"#;
+    lab.env.put(
+        ".claude/settings.json",
+        settings(&[
+            ("SessionEnd", "clear", &ended),
+            ("SessionStart", "clear", &format!("{began}; {context}")),
+            ("SessionStart", "resume", &other),
+        ]),
+    );
+    let mut host = Host::start(&mut lab, &[]);
+    host.say("One?", "u");
+    host.result();
+    host.say("/clear", "v");
+    host.result();
+    host.say("Two?", "w");
+    host.result();
+    assert_eq!(host.end(), Some(0));
+    let sent = lab.server.requests()[1]["messages"].to_string();
+    assert!(sent.contains("a fresh start") && !sent.contains("One?"), "{sent}");
+    let mut words: Vec<String> =
+        fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect();
+    words.sort();
+    assert_eq!(words, ["began", "ended"]);
+}

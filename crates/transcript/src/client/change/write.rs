@@ -2,14 +2,13 @@
 //!
 //! Goes through the rows of the table in file order. What is not changed is copied as it is, with
 //! everything between records, unless the change removes such scraps. Several pieces of the file
-//! are processed in parallel and written one after the other. Invariants: only one batch of pieces
-//! is in memory at a time, and records that are too long to hold are streamed; nothing is written
+//! are processed in parallel and written one after the other. Invariants: how many pieces wait to
+//! be written is bounded, and records that are too long to hold are streamed; nothing is written
 //! except to the given output.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use memchr::memchr;
 
@@ -21,7 +20,7 @@ use crate::format::content::BlockKind;
 use crate::format::entry::Entry;
 use crate::format::file::{Body, From, Lines};
 use crate::format::limit::READ_BLOCK;
-use crate::format::threads::{self, lock};
+use crate::format::threads;
 
 /// How many records were kept, dropped, altered and added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -132,9 +131,9 @@ impl<'a> Writing<'a> {
         self.behind(Some(&self.change.start))?;
         let mut next = 0;
         while next < count {
-            let batch = self.batch(next..count);
-            next = batch.last().map_or(next, |piece| piece.end);
-            self.pieces(&batch)?;
+            let pieces = self.held(next..count);
+            next = pieces.last().map_or(next, |piece| piece.end);
+            self.pieces(&pieces)?;
             if next < count && !self.is_held(next) {
                 self.rows(next..next + 1)?;
                 next += 1;
@@ -168,12 +167,10 @@ impl<'a> Writing<'a> {
     }
 
     /// The next records that are short enough to hold, in pieces.
-    fn batch(&self, rest: Range<u32>) -> Vec<Range<u32>> {
+    fn held(&self, rest: Range<u32>) -> Vec<Range<u32>> {
         let offset = |at: u32| self.table.row(RowId(at)).offset;
-        let start = rest.start;
         let mut pieces: Vec<Range<u32>> = Vec::new();
-        let held = rest.take_while(|at| self.is_held(*at));
-        for at in held.take_while(|at| offset(*at) - offset(start) < BATCH) {
+        for at in rest.take_while(|at| self.is_held(*at)) {
             match pieces.last_mut() {
                 Some(piece) if offset(at) - offset(piece.start) < PIECE => {
                     piece.end = at + 1;
@@ -184,18 +181,16 @@ impl<'a> Writing<'a> {
         pieces
     }
 
-    /// Processes several pieces in parallel.
+    /// Processes several pieces in parallel; each is written while the next ones are processed.
     fn pieces(&mut self, pieces: &[Range<u32>]) -> crate::Result<()> {
         let (table, file, change, ids) = (self.table, self.source.file, self.change, self.ids);
-        let made: Vec<_> =
-            pieces.iter().map(|_| Mutex::new(Ok((Vec::new(), Written::default())))).collect();
-        threads::each(pieces.len(), threads::count(), |at| {
+        let make = |at: usize| {
             let mut writing = Writing::new(table, file, change, ids, None);
             let done = writing.rows(pieces[at].clone());
-            *lock(&made[at]) = done.map(|()| (writing.ready, writing.done));
-        });
-        for piece in made {
-            let (bytes, done) = piece.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+            done.map(|()| (writing.ready, writing.done))
+        };
+        threads::in_order(pieces.len(), threads::count(), make, |_, piece: crate::Result<_>| {
+            let (bytes, done): (Vec<u8>, Written) = piece?;
             // Written without another copy.
             self.flush()?;
             self.ready = bytes;
@@ -204,8 +199,8 @@ impl<'a> Writing<'a> {
             self.done.dropped += done.dropped;
             self.done.altered += done.altered;
             self.done.added += done.added;
-        }
-        Ok(())
+            Ok::<(), crate::Error>(())
+        })
     }
 
     /// Writes some records, with the gap before each.
@@ -508,9 +503,8 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// How much of the file is processed before it is written, and how much of that is one piece.
-const BATCH: u64 = 16 << 20;
-const PIECE: u64 = 2 << 20;
+/// How much of the file is one piece. Some dozens of them may wait to be written.
+const PIECE: u64 = 256 << 10;
 
 /// How much of a gap between records is examined; a longer gap is damage.
 const GAP: u64 = 1 << 16;

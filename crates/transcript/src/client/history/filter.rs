@@ -126,7 +126,7 @@ fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>, rules: Rules) -> 
     let is_said = |line: &&Line| match line.kind {
         Kind::User => true,
         Kind::Assistant if line.is_error && rules.looks_past_errors => false,
-        Kind::Assistant => line.speaks() && !is_open(line),
+        Kind::Assistant => (line.speaks() || line.blocks.is_empty()) && !is_open(line),
         _ => false,
     };
     let last = lines.iter().rev().find(is_said);

@@ -33,7 +33,11 @@ pub(super) fn merge(lines: Vec<Line>, rules: Rules, takes_system: bool) -> Vec<M
                 let is_reminded = rules.reminds_always || !merging.takes_system;
                 merging.is_after_last = is_reminded && Some(at) == last;
             }
-            Kind::Assistant => merging.answer(line),
+            Kind::Assistant => {
+                let is_reminded = rules.reminds_always || !merging.takes_system;
+                let is_joined = merging.answer(line);
+                merging.is_after_last = is_joined && is_reminded && Some(at) == last;
+            }
             Kind::Attachment => merging.attachment(line.sent),
             Kind::User => merging.user(line.blocks, line.is_string),
             Kind::System if line.is_local_command && rules.sends_local_commands => {
@@ -76,7 +80,7 @@ struct Merging {
     /// How many messages were examined, and the first one that an answer may be joined to.
     done: usize,
     open_from: usize,
-    /// The last answer was an error, which is not sent, and reminders follow it.
+    /// The last answer adds no message of its own at the end, and reminders follow it.
     is_after_last: bool,
     /// Reminders for the result at the end of the last message.
     to_result: Vec<String>,
@@ -153,19 +157,22 @@ impl Merging {
         }
     }
 
-    fn answer(&mut self, line: Line) {
-        self.end_system();
+    /// Whether the answer is joined to an earlier message: then what the user says next follows
+    /// what the user said before.
+    fn answer(&mut self, line: Line) -> bool {
         let from = self.open_from();
         let known = self.answers.get(&line.id).copied().filter(|at| *at >= from);
         let Some(at) = known else {
+            self.end_system();
             let mut message = Message::new(Role::Assistant, line.blocks);
             message.id = line.id;
             message.model = line.model;
             self.answers.insert(line.id, self.messages.len());
             self.messages.push(message);
-            return;
+            return false;
         };
         self.messages[at].blocks.extend(line.blocks);
+        at + 1 < self.messages.len()
     }
 
     /// The first message that an answer may be joined to: nothing from there to the end stops the

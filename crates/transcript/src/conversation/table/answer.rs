@@ -61,7 +61,16 @@ impl Answer {
         self.request = self.request.or(behind.request);
         self.stop = behind.stop.or(self.stop);
         self.is_error |= behind.is_error;
-        self.take(behind.usage);
+        if behind.id.is_some() || self.id.is_none() {
+            self.take(behind.usage);
+        }
+    }
+
+    /// What counts of what it took: nothing if the client wrote it itself, or if it has no id, so
+    /// that copies of it could not be told apart.
+    pub fn counted(&self, ids: &Ids) -> Option<&ReportedUsage> {
+        let is_synthetic = self.model.is_some_and(|model| ids.text(model) == "<synthetic>");
+        self.usage.as_ref().filter(|_| self.id.is_some() && !is_synthetic)
     }
 
     /// Adds one more record.

@@ -264,7 +264,12 @@ impl Reading {
         answer.request = answer.request.or(request);
         answer.is_error |= entry.flag("isApiErrorMessage");
         if let Some(message) = message {
+            // Without an id, it counts nowhere.
+            let kept = (named.is_none() && answer.id.is_some()).then(|| answer.usage.clone());
             answer.join(message, &mut self.table.ids);
+            if let Some(usage) = kept {
+                answer.usage = usage;
+            }
         }
         id
     }

@@ -84,6 +84,27 @@ impl Plain {
         Some(plain)
     }
 
+    /// Decodes the escapes of a URL (`%3A`) that stand for printable ASCII; `None` if none of them
+    /// is a sign. Rules need the signs around a secret; letters alone are compared as they are.
+    pub(super) fn of_url(source: &[u8]) -> Option<Plain> {
+        let mut plain = Plain { text: Vec::new(), from: vec![(0, 0)] };
+        let (mut done, mut has_signs) = (0, false);
+        for at in memchr::memchr_iter(b'%', source) {
+            let Some(byte) = printable(source, at + 1).filter(|_| at >= done) else { continue };
+            has_signs |= !byte.is_ascii_alphanumeric();
+            plain.text.extend_from_slice(&source[done..at]);
+            plain.from.push((plain.text.len(), at));
+            plain.text.push(byte);
+            done = at + 3;
+            plain.from.push((plain.text.len(), done));
+        }
+        if !has_signs {
+            return None;
+        }
+        plain.text.extend_from_slice(&source[done..]);
+        Some(plain)
+    }
+
     /// The offset in the source for an offset in the text.
     pub(super) fn source(&self, at: usize) -> usize {
         let part = self.from.partition_point(|(start, _)| *start <= at).saturating_sub(1);
@@ -96,5 +117,5 @@ impl Plain {
 pub(super) fn printable(text: &[u8], at: usize) -> Option<u8> {
     let digits = std::str::from_utf8(text.get(at..at + 2)?).ok()?;
     let byte = u8::from_str_radix(digits, 16).ok()?;
-    (byte.is_ascii_graphic() && !digits.starts_with('+')).then_some(byte)
+    (matches!(byte, 0x20..=0x7e) && !digits.starts_with('+')).then_some(byte)
 }

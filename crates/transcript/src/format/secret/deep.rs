@@ -1,5 +1,5 @@
 //! Searches a text more thoroughly than what leaves the program in a moment: keys that are wrapped
-//! over several lines, and secrets inside base64.
+//! over several lines, and secrets inside base64 or with the escapes of a URL.
 //!
 //! Also leaves out what only looks like a key inside a long run of base64, such as an image: there,
 //! any few letters occur by chance.
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use base64::Engine as _;
 
-use super::border::begins;
+use super::border::{Plain, begins};
 use super::canon::gutter;
 use super::context::{self, LENIENT};
 use super::shape::{Class, Text};
@@ -72,6 +72,18 @@ impl Redactor {
                 data.push(run);
             }
         });
+        if depth > 0
+            && memchr::memchr(b'%', bytes).is_some()
+            && let Some(plain) = Plain::of_url(bytes)
+        {
+            let inner = String::from_utf8_lossy(&plain.text);
+            // Escapes of ASCII do not make other bytes invalid.
+            let hits = self.find_to(None, &inner, depth - 1).into_iter();
+            coded.extend(hits.map(|hit| {
+                let range = plain.source(hit.range.start)..plain.source(hit.range.end);
+                Hit { range, ..hit }
+            }));
+        }
         if found.is_empty() && coded.is_empty() && anchors.is_empty() {
             return Vec::new();
         }

@@ -12,8 +12,8 @@ use hashbrown::HashMap;
 const GRAM: usize = 4;
 /// The length of the shortest part of a pattern that is found.
 pub(super) const CONTIGUOUS: usize = 2 * GRAM - 1;
-/// The number of bits of the filter.
-const BITS: usize = 1 << 18;
+/// The number of bits of the filter: 128 KB, so that a hundred secrets leave most of it empty.
+const BITS: usize = 1 << 20;
 
 /// Patterns, and where their groups are.
 pub(super) struct Grams {
@@ -120,5 +120,5 @@ fn group_of(bytes: &[u8]) -> u32 {
 }
 
 fn bit_of(group: u32) -> usize {
-    (group.wrapping_mul(0x9e37_79b1) >> 14) as usize % BITS
+    (group.wrapping_mul(0x9e37_79b1) >> 12) as usize % BITS
 }

@@ -24,7 +24,7 @@ use agent::tool::Site;
 use serde_json::{Value, json};
 
 use super::draft::Draft;
-use super::{Seen, command, local_rule, picture, rewind, status_line};
+use super::{Seen, command, picture, rewind, rule_place, status_line};
 use crate::command::chat::ChatArgs;
 use crate::world::World;
 
@@ -114,7 +114,14 @@ impl<'a> Backend<'a> {
         thread::spawn(move || {
             let mut names = Vec::new();
             for entry in
-                ignore::WalkBuilder::new(&root).max_depth(Some(12)).build().flatten().skip(1)
+                ignore::WalkBuilder::new(&root)
+                    .max_depth(Some(12))
+                    // Such as `.github`, which people name as well.
+                    .hidden(false)
+                    .filter_entry(|entry| entry.file_name() != ".git")
+                    .build()
+                    .flatten()
+                    .skip(1)
             {
                 let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
                 if let Ok(path) = entry.path().strip_prefix(&root) {
@@ -182,26 +189,21 @@ impl<'a> Backend<'a> {
             Answer::Yes | Answer::YesAnd(_) => allow(Vec::new()),
             Answer::AcceptEdits => allow(vec![set_mode("acceptEdits")]),
             Answer::Manual => allow(vec![set_mode("default")]),
-            Answer::Always(rule) => {
+            Answer::Always(rule, place) => {
                 let (tool, content) = rule.split_once('(').unwrap_or((&rule, ""));
                 let mut one = json!({"toolName": tool});
                 if let Some(content) = content.strip_suffix(')') {
                     one["ruleContent"] = content.into();
                 }
-                match local_rule::add(&self.site.root, &rule) {
-                    Ok(()) => {
-                        screen.note(look::DIM, &format!("{rule} is in {} now", local_rule::FILE));
-                    }
-                    Err(error) => screen.note(
-                        look::WARN,
-                        &format!(
-                            "{} could not be written ({error}); the rule holds for this session",
-                            local_rule::FILE
-                        ),
-                    ),
+                let places = rule_place::places(&self.site);
+                let place = places.get(place).or(places.first());
+                let destination = place.map_or("session", |place| place.destination);
+                if let Some(place) = place {
+                    screen.note(look::DIM, &format!("{rule} → {}", place.label));
                 }
                 allow(vec![json!({
-                    "type": "addRules", "rules": [one], "behavior": "allow", "destination": "session",
+                    "type": "addRules", "rules": [one], "behavior": "allow",
+                    "destination": destination,
                 })])
             }
             Answer::Because(why) => {
@@ -274,7 +276,10 @@ impl<'a> Backend<'a> {
     fn hear(&mut self, news: &News) {
         match news {
             News::Call { id, .. } => self.running.push(id.clone()),
-            News::Result { id, .. } => self.running.retain(|one| one != id),
+            News::Result { id, detail, .. } => {
+                self.running.retain(|one| one != id);
+                self.status.count_lines(detail);
+            }
             News::End(_) => self.running.clear(),
             News::Meter(meter) => self.status.meter = *meter,
             News::Model(model) => model.clone_into(&mut self.status.model),

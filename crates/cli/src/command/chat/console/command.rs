@@ -125,7 +125,11 @@ pub(super) fn run<W: Write>(
         "vim" => {
             let keymap = if rest == "off" { Keymap::Emacs } else { Keymap::Vi };
             stage.screen.set_keymap(keymap);
-            stage.screen.note(look::DIM, "/vim off: the usual keys");
+            let text = match keymap {
+                Keymap::Vi => "the keys of vi; /vim off: the usual ones",
+                Keymap::Emacs => "the usual keys; /vim: those of vi",
+            };
+            stage.screen.note(look::DIM, text);
         }
         "copy" => copy(backend, stage)?,
         "todos" => todos(backend, stage),

@@ -2,28 +2,38 @@
 //!
 //! Invariant: nothing here waits for the console; what it cannot take yet waits in a channel.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use ::console::News;
 use ::console::input::Waker;
 use ::console::question::Question;
 use ::console::screen::{AgentRow, Cache, Ending, Meter, Task, Todo};
 use agent::event::{AgentId, Event};
-use agent::host::{Asked, AskedWhat, Host, Init, Listener, Summary};
+use agent::host::{Asked, AskedWhat, Host, Listener, Summary};
 use agent::tool::{Answer, Content, Site};
 use agent::turn::Outcome;
 use serde_json::Value;
 use transcript::conversation::price;
+
+use super::rule_place;
+
+/// How often the output of a command that runs is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Shows a session on the console.
 pub(super) struct Face {
     news: Sender<News>,
     waker: Waker,
     site: Arc<Site>,
-    sandbox: String,
     meter: Meter,
+    /// The commands whose output is shown while they run, and how to end that.
+    followed: HashMap<String, Arc<AtomicBool>>,
     /// Agents at work, and the calls that started them.
     agents: Vec<(String, AgentId, AgentRow)>,
     /// What calls want, in a few words, until they have a result.
@@ -33,21 +43,15 @@ pub(super) struct Face {
 }
 
 impl Face {
-    pub(super) fn new(news: Sender<News>, waker: Waker, site: Arc<Site>, init: &Init) -> Face {
-        let sandbox = match init.sandbox {
-            "off" => "",
-            _ => {
-                "writes only in the session's folders; sees no keys; no network unless it is allowed"
-            }
-        };
+    pub(super) fn new(news: Sender<News>, waker: Waker, site: Arc<Site>) -> Face {
         let window = window(&site.model.1);
         let meter = Meter { window, ..Meter::default() };
         Face {
             news,
             waker,
             site,
-            sandbox: sandbox.to_owned(),
             meter,
+            followed: HashMap::new(),
             agents: Vec::new(),
             calls: Vec::new(),
             tasks: Vec::new(),
@@ -108,7 +112,41 @@ impl Face {
         self.tell_agents();
     }
 
+    /// Shows the end of what a command prints, until it has a result. The engine's own news of it
+    /// have the beginning, which is what it records.
+    fn follow(&mut self, call: &str, task: &str) {
+        if self.followed.contains_key(call) {
+            return;
+        }
+        let is_over: Arc<AtomicBool> = Arc::default();
+        self.followed.insert(call.to_owned(), is_over.clone());
+        let (site, news, waker) = (self.site.clone(), self.news.clone(), self.waker.clone());
+        let (id, task) = (call.to_owned(), task.to_owned());
+        thread::spawn(move || {
+            let mut shown = String::new();
+            while !is_over.load(Ordering::SeqCst) {
+                if let Some(text) = site.printed(&task).filter(|text| *text != shown) {
+                    shown.clone_from(&text);
+                    if news.send(News::Output { id: id.clone(), text }).is_err() {
+                        break;
+                    }
+                    waker.wake();
+                }
+                thread::sleep(LOOK);
+            }
+        });
+    }
+
+    fn unfollow(&mut self, call: &str) {
+        if let Some(is_over) = self.followed.remove(call) {
+            is_over.store(true, Ordering::SeqCst);
+        }
+    }
+
     fn ended(&mut self, summary: &Summary) {
+        for (_, is_over) in self.followed.drain() {
+            is_over.store(true, Ordering::SeqCst);
+        }
         let mut costs =
             summary.models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
         self.meter.cost = costs.try_fold(0.0, |sum, cost| Some(sum + cost?));
@@ -193,12 +231,12 @@ impl Listener for Face {
             }
             Event::ToolOutput { call, progress } => {
                 let value = serde_json::to_value(progress).unwrap_or_default();
-                let text = value["output"].as_str().unwrap_or_default().to_owned();
-                self.tell(News::Output { id: call.clone(), text });
+                self.follow(call, value["taskId"].as_str().unwrap_or_default());
             }
             Event::Recorded { entry: agent::turn::Entry::Result(call, answer), .. } => {
                 let detail = serde_json::from_str(answer.detail.get()).unwrap_or_default();
                 let is_error = answer.is_error == Some(true);
+                self.unfollow(call);
                 self.backgrounded(call, &detail);
                 self.tell(News::Result { id: call.clone(), is_error, text: text(answer), detail });
             }
@@ -276,10 +314,10 @@ impl Host for Face {
             input: asked.input.clone(),
             why: asked.why.clone(),
             rule: asked.rule.clone(),
-            rule_file: super::local_rule::FILE.to_owned(),
+            rule_files: rule_place::places(&self.site).into_iter().map(|place| place.label).collect(),
             is_outside: asked.what == AskedWhat::Outside,
             parts: asked.parts.iter().map(part).collect(),
-            sandbox: self.sandbox.clone(),
+            sandbox: self.site.sandbox_in_words().unwrap_or_default(),
             before,
             agent: asked.agent.name().map(str::to_owned),
         };

@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,9 +21,12 @@ use super::backend::Backend;
 /// How much of a command's output is sent to the model.
 const OUTPUT: usize = 30_000;
 /// How long a command may take.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(3_600);
 /// How much of its output is read.
-const READ: u64 = 4 << 20;
+const READ: usize = 4 << 20;
+/// How often what it prints is shown while it runs, and how much of the end.
+const LOOK: Duration = Duration::from_millis(200);
+const TAIL: usize = 2_000;
 
 /// What a command printed.
 struct Printed {
@@ -41,7 +44,14 @@ impl Backend<'_> {
         let is_stopped: Arc<AtomicBool> = Arc::default();
         self.stop = Some(is_stopped.clone());
         thread::spawn(move || {
-            let printed = run(&command, &cwd, &is_stopped);
+            let show = |text: String| {
+                let _ = tell.send(News::Printed(text));
+                if let Some(waker) = &waker {
+                    waker.wake();
+                }
+            };
+            let printed = run(&command, &cwd, &is_stopped, &show);
+            show(String::new());
             let lines = output_lines(&format!("{}\n{}", printed.stdout, printed.stderr));
             let lines = lines.iter().filter(|text| !text.is_empty());
             let lines: Vec<Line<'static>> = lines.map(|text| line(look::DIM, text)).collect();
@@ -66,7 +76,12 @@ impl Backend<'_> {
     }
 }
 
-fn run(command: &str, cwd: &Path, is_stopped: &AtomicBool) -> Printed {
+fn run(
+    command: &str,
+    cwd: &Path,
+    is_stopped: &AtomicBool,
+    show: &dyn Fn(String),
+) -> Printed {
     let failed = |error: io::Error| Printed {
         stdout: String::new(),
         stderr: error.to_string(),
@@ -76,8 +91,11 @@ fn run(command: &str, cwd: &Path, is_stopped: &AtomicBool) -> Printed {
         Ok(child) => child,
         Err(error) => return failed(error),
     };
-    let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let (out, err) = (Arc::default(), Arc::default());
+    let stdout = reader(child.stdout.take(), &out);
+    let stderr = reader(child.stderr.take(), &err);
     let begun = Instant::now();
+    let (mut looked, mut shown) = (begun, String::new());
     let mut more = String::new();
     while let Ok(None) = child.try_wait() {
         let is_late = begun.elapsed() > LONGEST;
@@ -88,13 +106,24 @@ fn run(command: &str, cwd: &Path, is_stopped: &AtomicBool) -> Printed {
             }
             break;
         }
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            let text = [&out, &err].map(tail).concat();
+            if text != shown {
+                shown.clone_from(&text);
+                show(text);
+            }
+        }
         thread::sleep(Duration::from_millis(10));
     }
     // What it left in its group would keep the output open.
     end(&mut child);
-    let read = |handle: JoinHandle<Vec<u8>>| shortened(&handle.join().unwrap_or_default());
-    let stderr = format!("{}{more}", read(stderr));
-    Printed { stdout: read(stdout), stderr, is_stopped: is_stopped.load(Ordering::SeqCst) }
+    let read = |handle: JoinHandle<()>, bytes: &Bytes| {
+        let _ = handle.join();
+        shortened(&bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    let stderr = format!("{}{more}", read(stderr, &err));
+    Printed { stdout: read(stdout, &out), stderr, is_stopped: is_stopped.load(Ordering::SeqCst) }
 }
 
 fn start(command: &str, cwd: &Path) -> io::Result<Child> {
@@ -120,15 +149,38 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn reader<R: Read + Send + 'static>(pipe: Option<R>) -> JoinHandle<Vec<u8>> {
+/// What was read so far.
+type Bytes = Arc<Mutex<Vec<u8>>>;
+
+/// Reads a pipe to its end, in a thread; the beginning is kept.
+fn reader<R: Read + Send + 'static>(pipe: Option<R>, bytes: &Bytes) -> JoinHandle<()> {
+    let bytes = bytes.clone();
     thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = io::copy(&mut Read::take(&mut pipe, READ), &mut bytes);
-            let _ = io::copy(&mut pipe, &mut io::sink());
+        let Some(mut pipe) = pipe else { return };
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            let count = match pipe.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            let mut bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = READ.saturating_sub(bytes.len());
+            bytes.extend_from_slice(&piece[..count.min(room)]);
         }
-        bytes
     })
+}
+
+/// The last lines of what was read so far.
+fn tail(bytes: &Bytes) -> String {
+    let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = bytes.len().saturating_sub(TAIL);
+    let text = String::from_utf8_lossy(&bytes[start..]).into_owned();
+    match text.split_once('\n').filter(|_| start > 0) {
+        Some((_, rest)) => rest.to_owned(),
+        None => text,
+    }
 }
 
 /// The text of an output, without the last newlines; what is cut is counted.
@@ -151,14 +203,14 @@ mod tests {
     fn a_command_is_run_bounded_and_stopped() {
         let folder = std::env::temp_dir();
         let go = AtomicBool::new(false);
-        let printed = run("printf 'a\\nb\\n\\n'; echo no >&2; cat", &folder, &go);
+        let printed = run("printf 'a\\nb\\n\\n'; echo no >&2; cat", &folder, &go, &|_| ());
         let words = (printed.stdout.as_str(), printed.stderr.as_str(), printed.is_stopped);
         assert_eq!(words, ("a\nb", "no", false));
-        let printed = run("head -c 100000 /dev/zero | tr '\\0' x", &folder, &go);
+        let printed = run("head -c 100000 /dev/zero | tr '\\0' x", &folder, &go, &|_| ());
         assert!(printed.stdout.ends_with("(100000 characters in all)"));
         let stop = AtomicBool::new(true);
         let begun = Instant::now();
-        assert!(run("sleep 60", &folder, &stop).is_stopped);
+        assert!(run("sleep 60", &folder, &stop, &|_| ()).is_stopped);
         assert!(begun.elapsed() < Duration::from_secs(10));
     }
 }

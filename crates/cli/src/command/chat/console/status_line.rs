@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use ::console::News;
 use ::console::input::Waker;
 use ::console::screen::Meter;
-use ::console::text::{line, look, output_lines};
+use ::console::sgr::colored_lines;
 use serde_json::{Value, json};
 use transcript::conversation::place::slug;
 
@@ -32,6 +32,8 @@ pub(super) struct StatusLine {
     pub(super) model: String,
     pub(super) meter: Meter,
     begun: Option<Instant>,
+    /// How many lines of files were added and removed.
+    lines: (u64, u64),
     is_running: Arc<AtomicBool>,
 }
 
@@ -44,6 +46,20 @@ impl StatusLine {
         StatusLine { command, begun: Some(Instant::now()), ..StatusLine::default() }
     }
 
+    /// Counts the lines that a call has changed.
+    pub(super) fn count_lines(&mut self, detail: &Value) {
+        let hunks = detail["structuredPatch"].as_array().into_iter().flatten();
+        for line in hunks.flat_map(|hunk| hunk["lines"].as_array().into_iter().flatten()) {
+            let line = line.as_str().unwrap_or_default();
+            self.lines.0 += u64::from(line.starts_with('+'));
+            self.lines.1 += u64::from(line.starts_with('-'));
+        }
+        if detail["type"] == "create" {
+            let content = detail["content"].as_str().unwrap_or_default();
+            self.lines.0 += u64::try_from(content.lines().count()).unwrap_or(0);
+        }
+    }
+
     fn json(&self, id: &str, cwd: &Path, home: &Path) -> Value {
         let meter = self.meter;
         let [input, output, written, read] = meter.usage;
@@ -53,13 +69,14 @@ impl StatusLine {
         let has_usage = meter.context > 0;
         let percent = (meter.context * 100).checked_div(meter.window).unwrap_or(0);
         json!({
-            "session_id": id, "transcript_path": file, "cwd": folder,
+            "hook_event_name": "Status", "session_id": id, "transcript_path": file, "cwd": folder,
             "model": {"id": self.model, "display_name": self.model},
             "workspace": {"current_dir": folder, "project_dir": folder, "added_dirs": []},
             "version": env!("CARGO_PKG_VERSION"), "output_style": {"name": "default"},
             "cost": {
                 "total_cost_usd": meter.cost.unwrap_or(0.0),
                 "total_duration_ms": u64::try_from(taken).unwrap_or(u64::MAX),
+                "total_lines_added": self.lines.0, "total_lines_removed": self.lines.1,
             },
             "context_window": {
                 "total_input_tokens": input + written + read, "total_output_tokens": output,
@@ -91,8 +108,7 @@ impl StatusLine {
         let is_running = self.is_running.clone();
         thread::spawn(move || {
             if let Some(text) = printed(&command, &input, &cwd) {
-                let lines = output_lines(&text);
-                let lines = lines.iter().take(LINES).map(|text| line(look::DIM, text)).collect();
+                let lines = colored_lines(&text, LINES);
                 let _ = tell.send(News::StatusLine(lines));
                 waker.wake();
             }

@@ -1,25 +1,26 @@
-//! Records beside the chain that belong to it: parallel calls of an answer, and their results.
+//! Records beside the chain that belong to it: parallel calls of an answer, their results, and the
+//! attachments and events that hang on these.
 //!
-//! Invariant: what is on the chain stays in its order; only what is beside it is put somewhere.
+//! Invariant: what is on the chain stays in its order, except where an attachment or event stands
+//! among the records of an answer; only what is beside it is put somewhere.
 
 use hashbrown::{HashMap, HashSet};
 
 use super::super::Note;
 use super::super::rules::Siblings;
-use super::{Tree, is_result};
+use super::{Tree, is_message, is_result};
 use crate::conversation::table::{Id, RowId};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
+use crate::format::limit::FARTHEST_UP;
 
 /// What is beside the chain, in the order of the file.
 #[derive(Default)]
 struct Beside {
     /// Records of answers on the chain, by answer.
     lines: HashMap<Id, Vec<usize>>,
-    /// Results of the calls of these answers, by answer.
+    /// Results of the calls of these answers, and what hangs on calls and results, by answer.
     results: HashMap<Id, Vec<usize>>,
-    /// Attachments, by what they hang on.
-    hanging: HashMap<usize, Vec<usize>>,
 }
 
 /// The calls of answers on the chain: the record, and the answer.
@@ -36,8 +37,14 @@ impl Tree<'_> {
     ) {
         let calls = self.calls(chain);
         self.drop_stray_results(chain, &calls);
-        let beside = self.beside(chain, after, &calls);
+        let mut beside = self.beside(chain, after, &calls);
+        if self.rules.siblings != Siblings::ByTime {
+            self.add_hanging(&mut beside, chain, after, &calls);
+        }
         *chain = self.woven(chain, beside, &calls, notes);
+        if self.rules.siblings == Siblings::ByCall {
+            self.gather(chain);
+        }
     }
 
     /// The answer that a record is a part of.
@@ -104,20 +111,124 @@ impl Tree<'_> {
                 beside.lines.entry(id).or_default().push(node);
                 continue;
             }
-            let row = self.row(node);
             let of_call = || self.called(node, calls).filter(|_| is_open(node));
             let of = || {
                 let of_parent = self.parents[node].and_then(answer);
                 of_parent.or_else(|| of_call().map(|(_, answer)| answer))
             };
-            if let Some(id) = is_result(row).then(of).flatten() {
+            if let Some(id) = is_result(self.row(node)).then(of).flatten() {
                 beside.results.entry(id).or_default().push(node);
-            } else if row.kind == Kind::Attachment {
-                let parent = self.parents[node].unwrap_or(node);
-                beside.hanging.entry(parent).or_default().push(node);
             }
         }
         beside
+    }
+
+    /// Adds the attachments and events beside the chain that hang on a call or a result of an
+    /// answer that calls something, if no message hangs below them.
+    fn add_hanging(
+        &self,
+        beside: &mut Beside,
+        chain: &[usize],
+        after: Option<RowId>,
+        calls: &Calls,
+    ) {
+        let on: HashSet<usize> = chain.iter().copied().collect();
+        let is_beside = |node: &usize| {
+            !on.contains(node) && after.is_none_or(|after| self.nodes[*node] > after)
+        };
+        let quiet: Vec<usize> =
+            (0..self.nodes.len()).filter(|node| self.is_quiet(*node)).filter(is_beside).collect();
+        if quiet.is_empty() {
+            return;
+        }
+        let is_call = |node: usize| {
+            let blocks = self.table.blocks_of(self.nodes[node]);
+            blocks.map(|id| self.table.block(id)).any(|block| block.kind == BlockKind::ToolUse)
+        };
+        // The answer that each call and each result belongs to.
+        let mut owners: HashMap<usize, Id> = HashMap::new();
+        for (id, results) in &beside.results {
+            owners.extend(results.iter().map(|node| (*node, *id)));
+        }
+        let of_chain: HashSet<Id> = chain.iter().filter_map(|node| self.answer(*node)).collect();
+        let answers = (0..self.nodes.len()).filter_map(|node| Some((node, self.answer(node)?)));
+        let answers: Vec<_> = answers.filter(|(_, id)| of_chain.contains(id)).collect();
+        let calling: HashSet<Id> =
+            answers.iter().filter(|(node, _)| is_call(*node)).map(|(_, id)| *id).collect();
+        owners.extend(answers.into_iter().filter(|(_, id)| calling.contains(id)));
+        for node in chain.iter().copied().filter(|node| is_result(self.row(*node))) {
+            let of_parent = self.parents[node].and_then(|parent| self.answer(parent));
+            let of_call = || self.called(node, calls).map(|(_, answer)| answer);
+            owners.extend(of_parent.or_else(of_call).map(|id| (node, id)));
+        }
+        let is_below_said = self.above_messages();
+        for node in quiet.into_iter().filter(|node| !is_below_said[*node]) {
+            let id = self.hangs_on(node).and_then(|message| owners.get(&message));
+            if let Some(id) = id {
+                beside.results.entry(*id).or_default().push(node);
+            }
+        }
+        beside.results.values_mut().for_each(|results| results.sort_unstable());
+    }
+
+    /// Whether a record is an attachment or an event.
+    fn is_quiet(&self, node: usize) -> bool {
+        matches!(self.row(node).kind, Kind::Attachment | Kind::System)
+    }
+
+    /// The message that an attachment or event hangs on, directly or on others of these.
+    fn hangs_on(&self, node: usize) -> Option<usize> {
+        let mut at = self.parents[node];
+        for _ in 0..FARTHEST_UP {
+            let here = at?;
+            if is_message(self.row(here)) {
+                return Some(here);
+            }
+            at = self.parents[here];
+        }
+        None
+    }
+
+    /// For each record, whether a message hangs below it with nothing else that is said between.
+    fn above_messages(&self) -> Vec<bool> {
+        let mut found = vec![false; self.nodes.len()];
+        for node in (0..self.nodes.len()).filter(|node| is_message(self.row(*node))) {
+            let mut at = self.parents[node];
+            while let Some(here) = at.filter(|here| !is_message(self.row(*here)) && !found[*here]) {
+                found[here] = true;
+                at = self.parents[here];
+            }
+        }
+        found
+    }
+
+    /// Where an attachment or event stands among the records of an answer, moves the results and
+    /// whatever else is among them behind the last of these records.
+    fn gather(&self, chain: &mut [usize]) {
+        let mut last: HashMap<Id, usize> = HashMap::new();
+        for (at, node) in chain.iter().enumerate() {
+            last.extend(self.answer(*node).map(|id| (id, at)));
+        }
+        let mut at = 0;
+        while at < chain.len() {
+            let id = self.answer(chain[at]);
+            let end = id.and_then(|id| last.remove(&id)).unwrap_or(at);
+            let part = &chain[at..=end];
+            let is_of_it = |node: &usize| {
+                self.answer(*node) == id
+                    || is_result(self.row(*node))
+                    || !is_message(self.row(*node))
+            };
+            at += 1;
+            if part.iter().all(is_of_it) && part.iter().any(|node| self.is_quiet(*node)) {
+                let is_answer = |node: &usize| self.answer(*node) == id;
+                let (mut whole, rest): (Vec<usize>, Vec<usize>) =
+                    part.iter().copied().partition(is_answer);
+                whole.extend(rest);
+                chain[at - 1..=end].copy_from_slice(&whole);
+                at = end + 1;
+            }
+        }
     }
 
     /// The chain, and what is beside it in its place.
@@ -143,13 +254,10 @@ impl Tree<'_> {
         let mut count = 0;
         for (at, node) in chain.iter().enumerate() {
             let of = self.answer(*node);
-            let is_silent =
-                matches!(self.row(*node).kind, Kind::Attachment | Kind::Progress | Kind::System);
-            if is_result(self.row(*node)) {
-                let before = self.before(&mut waiting.1, *node);
-                append(&mut whole, before, &beside.hanging);
-            } else if !is_silent && of != waiting.0 {
-                append(&mut whole, std::mem::take(&mut waiting.1), &beside.hanging);
+            if is_result(self.row(*node)) || self.is_quiet(*node) {
+                whole.extend(self.before(&mut waiting.1, *node));
+            } else if is_message(self.row(*node)) && of != waiting.0 {
+                whole.append(&mut waiting.1);
                 waiting.0 = None;
             }
             let Some(id) = of else {
@@ -164,15 +272,21 @@ impl Tree<'_> {
                 count += early.len();
                 put.extend(early.iter().copied().chain([*node]));
                 whole.extend(early);
-                // A result waits from its call on.
+                // A result waits from its call on, with what hangs on it.
                 if let Some(results) = beside.results.get_mut(&id) {
                     let is_called = |node: &mut usize| {
-                        self.called(*node, calls).is_none_or(|(call, _)| put.contains(&call))
+                        let message = self.hangs_on(*node).filter(|_| self.is_quiet(*node));
+                        let message = message.unwrap_or(*node);
+                        if self.answer(message).is_some() {
+                            return put.contains(&message);
+                        }
+                        self.called(message, calls).is_none_or(|(call, _)| put.contains(&call))
                     };
                     let ready: Vec<usize> = results.extract_if(.., is_called).collect();
                     count += ready.len();
                     waiting.0 = Some(id);
                     waiting.1.extend(ready);
+                    waiting.1.sort_unstable();
                 }
             }
             whole.push(*node);
@@ -200,7 +314,7 @@ impl Tree<'_> {
                 (records > 0).then(|| Note::Recovered { answer: self.nodes[*node], records }),
             );
         }
-        append(&mut whole, waiting.1, &beside.hanging);
+        whole.append(&mut waiting.1);
         whole
     }
 
@@ -209,16 +323,5 @@ impl Tree<'_> {
         let split = waiting.iter().position(|other| self.nodes[*other] > self.nodes[node]);
         let rest = waiting.split_off(split.unwrap_or(waiting.len()));
         std::mem::replace(waiting, rest)
-    }
-}
-
-/// Appends results, with the attachments below them.
-fn append(whole: &mut Vec<usize>, results: Vec<usize>, hanging: &HashMap<usize, Vec<usize>>) {
-    for result in results {
-        let mut open = vec![result];
-        while let Some(node) = open.pop() {
-            whole.push(node);
-            open.extend(hanging.get(&node).into_iter().flatten().rev());
-        }
     }
 }
