@@ -27,7 +27,7 @@ fn instructions_come_from_the_outside_in_with_their_imports() {
     let user = root.join("home");
     let repository = Trust::Untrusted;
     let places = Places { home: &home, user: Some(&user), cwd: &cwd, repository };
-    let (found, outside) = instructions(places);
+    let ContextFile { files: found, outside, .. } = instructions(places);
     assert!(outside.is_empty(), "{outside:?}");
     let texts: Vec<_> = found.iter().map(|(_, _, text)| text.split(',').next().unwrap()).collect();
     assert_eq!(
@@ -43,7 +43,7 @@ fn instructions_come_from_the_outside_in_with_their_imports() {
         ]
     );
     fs::remove_file(cwd.join("CLAUDE.md")).unwrap();
-    let texts: Vec<_> = instructions(places).0.into_iter().map(|(_, _, text)| text).collect();
+    let texts: Vec<_> = instructions(places).files.into_iter().map(|(_, _, text)| text).collect();
     assert_eq!(texts, ["user", "above", "never", "local"]);
     let (context, _) = Context::look(places, "2026-11-15", "claude-x");
     assert!(context.reminder.starts_with("<system-reminder>\n# claudeMd\n"));
@@ -84,7 +84,7 @@ fn instructions_may_import_what_lies_where_they_are_for() {
     write(&root.join("work/notes.md"), "notes");
     fs::create_dir_all(&cwd).unwrap();
     let repository = Trust::Untrusted;
-    let (found, _) = instructions(Places { home: &home, user: None, cwd: &cwd, repository });
+    let found = instructions(Places { home: &home, user: None, cwd: &cwd, repository }).files;
     let texts: Vec<_> = found.iter().map(|(_, _, text)| text.split(' ').next().unwrap()).collect();
     assert_eq!(texts, ["user", "rule", "more", "above", "notes"]);
 }

@@ -151,10 +151,7 @@ impl Summary {
     fn is_error(&self) -> bool {
         !matches!(
             self.outcome,
-            Outcome::Answered(_)
-                | Outcome::Halted(_)
-                | Outcome::Deferred(_)
-                | Outcome::Blocked(_)
+            Outcome::Answered(_) | Outcome::Halted(_) | Outcome::Deferred(_) | Outcome::Blocked(_)
         )
     }
 

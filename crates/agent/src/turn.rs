@@ -41,8 +41,7 @@ const REFUSED: &str =
     "API Error: the model refuses to answer. Say it in other words, or begin a new session.";
 const FULL: &str = "API Error: the conversation does not fit into the model any more. Go on in a smaller session: `quipu strip` takes tool results out.";
 /// The result of a call that a hook has put off.
-const DEFERRED: &str =
-    "A hook put this call off, and the turn ended. Nothing was done; call it again if it is needed.";
+const DEFERRED: &str = "A hook put this call off, and the turn ended. Nothing was done; call it again if it is needed.";
 /// The result of a call whose end is missing.
 const CUT: &str = "InputValidationError: the answer reached the limit of its length inside this call. Nothing was done. Use smaller pieces.";
 
@@ -201,9 +200,8 @@ impl Turn {
             (Input::Prompt(prompt), State::Idle) => {
                 (self.rounds, self.longer, self.failures, self.answered) = (0, 0, 0, 0);
                 let deferred = std::mem::take(&mut self.deferred).into_iter();
-                effects.extend(
-                    deferred.map(|(id, answer)| Effect::Record(Entry::Result(id, answer))),
-                );
+                effects
+                    .extend(deferred.map(|(id, answer)| Effect::Record(Entry::Result(id, answer))));
                 self.say(prompt, &mut effects);
                 self.ask(&mut effects);
             }
@@ -539,8 +537,7 @@ impl Turn {
     fn go_on(&mut self, mut slots: Vec<Slot>, effects: &mut Vec<Effect>) {
         self.record(&mut slots, effects);
         let is_deferred = |slot: &&Slot| matches!(slot.state, SlotState::Deferred);
-        let is_done =
-            |slot: &Slot| matches!(slot.state, SlotState::Recorded | SlotState::Deferred);
+        let is_done = |slot: &Slot| matches!(slot.state, SlotState::Recorded | SlotState::Deferred);
         if !slots.iter().all(is_done) {
             return self.run(slots, effects);
         }

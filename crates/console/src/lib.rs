@@ -19,6 +19,7 @@ pub mod markdown;
 pub mod question;
 pub mod run;
 pub mod screen;
+pub mod sgr;
 pub mod terminal;
 pub mod text;
 pub mod words;

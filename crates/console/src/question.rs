@@ -356,12 +356,13 @@ impl Dialog {
         }
         let is_ctrl_c =
             key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_on_rule = self.is_on_rule();
         if let Some(field) = &mut self.field {
             match key.code {
                 KeyCode::Esc => self.field = None,
                 KeyCode::Enter if key.modifiers.is_empty() => return self.typed(),
                 _ if is_ctrl_c => self.field = None,
-                KeyCode::Tab if self.is_on_rule() => {
+                KeyCode::Tab if is_on_rule => {
                     self.file = (self.file + 1) % self.question.rule_files.len().max(1);
                 }
                 _ => {

@@ -9,7 +9,7 @@ fn bash(command: &str) -> Question {
         input: json!({"command": command}),
         why: "no rule covers it".to_owned(),
         rule: Some("Bash(git push:*)".to_owned()),
-        rule_file: ".claude/settings.local.json".to_owned(),
+        rule_files: vec![".claude/settings.local.json".to_owned()],
         sandbox: "writes only in this folder, no network".to_owned(),
         ..Question::default()
     }
@@ -57,7 +57,7 @@ fn a_rule_is_edited_and_a_reason_is_given() {
     for c in " origin:*)".chars() {
         press(&mut dialog, KeyCode::Char(c), 400);
     }
-    let always = Answer::Always("Bash(git push origin:*)".to_owned());
+    let always = Answer::Always("Bash(git push origin:*)".to_owned(), 0);
     assert_eq!(press(&mut dialog, KeyCode::Enter, 400), Reply::Answered(always));
     let mut dialog = Dialog::new(bash("git push"));
     dialog.rows(0, 80, Duration::ZERO);
@@ -78,7 +78,7 @@ fn yes_is_not_preselected_without_a_sandbox() {
         let mut dialog = Dialog::new(question);
         dialog.rows(0, 80, Duration::ZERO);
         let reply = press(&mut dialog, KeyCode::Enter, 400);
-        assert!(!matches!(reply, Reply::Answered(Answer::Yes | Answer::Always(_))), "{reply:?}");
+        assert!(!matches!(reply, Reply::Answered(Answer::Yes | Answer::Always(..))), "{reply:?}");
     }
 }
 

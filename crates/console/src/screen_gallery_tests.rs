@@ -13,7 +13,7 @@ fn question(tool: &str, input: serde_json::Value) -> Question {
         request: "r1".to_owned(),
         tool: tool.to_owned(),
         input,
-        rule_file: ".claude/settings.local.json".to_owned(),
+        rule_files: vec![".claude/settings.local.json".to_owned()],
         ..Question::default()
     }
 }
@@ -51,7 +51,7 @@ fn a_rule_is_edited_first() {
     let answer = press(&mut screen, "⏎", at(6));
     let Wish::Answer(_, answer) = &answer[0] else { panic!("{answer:?}") };
     let rule = "Bash(npm run build:*)".to_owned();
-    assert_eq!(*answer, crate::question::Answer::Always(rule));
+    assert_eq!(*answer, crate::question::Answer::Always(rule, 0));
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn a_question() {
         input: json!({"command": "cargo build && git push --force"}),
         why: "no rule covers `git push`".to_owned(),
         rule: Some("Bash(git push:*)".to_owned()),
-        rule_file: ".claude/settings.local.json".to_owned(),
+        rule_files: vec![".claude/settings.local.json".to_owned()],
         parts: vec![
             ("cargo build".to_owned(), "allow".to_owned(), "a rule".to_owned()),
             ("git push --force".to_owned(), "ask".to_owned(), "no rule".to_owned()),
@@ -346,7 +346,7 @@ fn whole_lines_in_place_of_keys() {
     assert_eq!(screen.line("1", at(3)), []);
     assert_eq!(screen.line("2", at(4)), []);
     let wishes = screen.line("Bash(ls -l)", at(4));
-    let always = crate::question::Answer::Always("Bash(ls -l)".to_owned());
+    let always = crate::question::Answer::Always("Bash(ls -l)".to_owned(), 0);
     assert_eq!(wishes, [Wish::Answer(Box::new(question), always)]);
     let wishes = heard(&mut screen, News::End(Ending::Answered), 5);
     assert_eq!(wishes, [Wish::Say(Prompt::typed("one more"))]);

@@ -64,8 +64,7 @@ const DECISIONS: [&str; 6] = ["allow", "approve", "ask", "block", "defer", "deny
 /// The member of an answer that has another form than it can have.
 fn misshapen(answer: &Value) -> Option<&'static str> {
     let more = &answer["hookSpecificOutput"];
-    let is_word =
-        |value: &Value| value.as_str().is_some_and(|word| DECISIONS.contains(&word));
+    let is_word = |value: &Value| value.as_str().is_some_and(|word| DECISIONS.contains(&word));
     let members = [
         ("continue", &answer["continue"], answer["continue"].is_boolean()),
         ("suppressOutput", &answer["suppressOutput"], answer["suppressOutput"].is_boolean()),
@@ -74,17 +73,9 @@ fn misshapen(answer: &Value) -> Option<&'static str> {
         ("systemMessage", &answer["systemMessage"], answer["systemMessage"].is_string()),
         ("decision", &answer["decision"], is_word(&answer["decision"])),
         ("hookSpecificOutput", more, more.is_object()),
-        (
-            "permissionDecision",
-            &more["permissionDecision"],
-            is_word(&more["permissionDecision"]),
-        ),
+        ("permissionDecision", &more["permissionDecision"], is_word(&more["permissionDecision"])),
         ("updatedInput", &more["updatedInput"], more["updatedInput"].is_object()),
-        (
-            "additionalContext",
-            &more["additionalContext"],
-            more["additionalContext"].is_string(),
-        ),
+        ("additionalContext", &more["additionalContext"], more["additionalContext"].is_string()),
     ];
     let wrong = |(_, value, is_right): &(&str, &Value, bool)| !value.is_null() && !is_right;
     members.into_iter().find(wrong).map(|(name, ..)| name)

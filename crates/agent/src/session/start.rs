@@ -11,12 +11,13 @@ use std::sync::mpsc::Sender;
 
 use super::error::{FileError, unwritable};
 use super::{
-    CompactWindow, Folders, GuardError, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace,
-    SlashWish, endpoint, kept,
+    CompactWindow, Folders, GuardError, Keeping, ModelSource, Notice, Parts, Prepared, Session,
+    SessionPlace, SlashWish, endpoint, kept,
 };
 use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
+use crate::context::tagged;
 use crate::drive::Note;
 use crate::guard::{self, Guard, SandboxWish};
 use crate::images::{ImageWishes, Images};
@@ -24,7 +25,6 @@ use crate::log::Log;
 use crate::model;
 use crate::permission_file::PermissionFile;
 use crate::permit::real;
-use crate::context::tagged;
 use crate::prompt::{self, Surroundings};
 use crate::resume::{self, Resumed};
 use crate::scratch;

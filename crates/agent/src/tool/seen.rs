@@ -28,7 +28,8 @@ impl Site {
         let text = String::from_utf8_lossy(&bytes);
         let text = self.secrets.redacted(&text, Extent::Piece);
         // The first line may be the end of one, and of a key.
-        let whole = if start == 0 { Some(text.as_ref()) } else { text.split_once('\n').map(|two| two.1) };
+        let whole =
+            if start == 0 { Some(text.as_ref()) } else { text.split_once('\n').map(|two| two.1) };
         whole.filter(|text| !text.is_empty()).map(str::to_owned)
     }
 

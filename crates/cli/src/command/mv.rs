@@ -223,8 +223,7 @@ fn say_one(world: &mut World, args: &MoveArgs, done: Relocated) -> Result<(), Fa
     let policy = Policy { mode: Mode::Write, ..Policy::new(Verb::Move, Place::InPlace) };
     let plan = Plan::Change(transcript::client::change::clone(&read.subject));
     let job = surgery::job(world, &session, read, plan, policy);
-    let written =
-        if is_dry { Done::Shown } else { Done::Written { path: to, entry: done.entry } };
+    let written = if is_dry { Done::Shown } else { Done::Written { path: to, entry: done.entry } };
     let id = (!is_dry).then(|| session.id.clone());
     let outcome = Outcome { proof, done: written, session: id, copies: None, left: files.shared };
     surgery::report(world, &job, &args.target, &outcome)

@@ -219,8 +219,5 @@ fn what_the_typescript_sdk_can_do_works_or_is_refused() {
         .map(|folder| folder.join("node"))
         .find(|node| node.is_file());
     let node: PathBuf = node.expect("there is no node");
-    assert_eq!(
-        rows("sdk.mjs", &node, &sdk.join("sdk.mjs"), "my_app v1.0 é中😀"),
-        TYPESCRIPT
-    );
+    assert_eq!(rows("sdk.mjs", &node, &sdk.join("sdk.mjs"), "my_app v1.0 é中😀"), TYPESCRIPT);
 }

@@ -194,8 +194,10 @@ impl Screen {
 fn agent_row(agent: &AgentRow, width: usize) -> Line<'static> {
     let (mark, style) = if agent.is_done { ("✓ ", look::GOOD) } else { ("◌ ", look::ACCENT) };
     let s = if agent.calls == 1 { "" } else { "s" };
-    let count = if agent.calls > 0 { format!(" · {} call{s}", agent.calls) } else { String::new() };
-    let now = if agent.now.is_empty() { String::new() } else { format!(" · {}", safe(&agent.now)) };
+    let count =
+        if agent.calls > 0 { format!(" · {} call{s}", agent.calls) } else { String::new() };
+    let now =
+        if agent.now.is_empty() { String::new() } else { format!(" · {}", safe(&agent.now)) };
     let row = Line::from(vec![
         Span::styled(mark, style),
         Span::raw(safe(&agent.about)),

@@ -15,8 +15,8 @@ use agent::host::Audience;
 use agent::images::ImageWishes;
 use agent::prompt::{Surroundings, Wishes};
 use agent::session::{
-    Added, BypassWish, ContextWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitWishes,
-    RootRule, SandboxWishes, SettingsWishes, SlashWish,
+    Added, BypassWish, ContextWish, Continues, Folders, Keeping, ModelSource, Notice, Origin,
+    PermitWishes, RootRule, SandboxWishes, SettingsWishes, SlashWish,
 };
 use agent::settings::{Environment, Hooks, Source};
 use agent::{Session, SessionConfig};

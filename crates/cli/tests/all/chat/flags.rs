@@ -428,10 +428,8 @@ fn nobody_is_asked_if_nobody_is_to_be() {
 #[test]
 fn a_smaller_window_is_summarised_earlier() {
     let order = "is about to be replaced by a summary";
-    let rules = vec![(
-        order.to_owned(),
-        vec![Reply::Blocks(vec![text("<summary>So far.</summary>")])],
-    )];
+    let rules =
+        vec![(order.to_owned(), vec![Reply::Blocks(vec![text("<summary>So far.</summary>")])])];
     let main = vec![
         Reply::Blocks(vec![text("Hello.")]),
         Reply::Full(vec![call("c1", "Bash", &json!({"command": "echo one"}))], 120_000),

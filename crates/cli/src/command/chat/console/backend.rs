@@ -113,15 +113,14 @@ impl<'a> Backend<'a> {
         let (root, tell) = (self.site.root.clone(), self.later.0.clone());
         thread::spawn(move || {
             let mut names = Vec::new();
-            for entry in
-                ignore::WalkBuilder::new(&root)
-                    .max_depth(Some(12))
-                    // Such as `.github`, which people name as well.
-                    .hidden(false)
-                    .filter_entry(|entry| entry.file_name() != ".git")
-                    .build()
-                    .flatten()
-                    .skip(1)
+            for entry in ignore::WalkBuilder::new(&root)
+                .max_depth(Some(12))
+                // Such as `.github`, which people name as well.
+                .hidden(false)
+                .filter_entry(|entry| entry.file_name() != ".git")
+                .build()
+                .flatten()
+                .skip(1)
             {
                 let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
                 if let Ok(path) = entry.path().strip_prefix(&root) {
@@ -265,6 +264,11 @@ impl<'a> Backend<'a> {
         }
         let _ = std::fs::remove_file(&path);
         Ok(())
+    }
+
+    /// Asks the session how full its context is.
+    pub(super) fn measure(&self) {
+        self.control(&json!({"subtype": "get_context_usage"}));
     }
 
     /// Runs the user's command for the status line, in a thread.

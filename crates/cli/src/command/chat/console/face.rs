@@ -280,7 +280,13 @@ impl Listener for Face {
                 self.tell(News::Notice(format!("{tool} was refused: {why}")));
             }
             Event::Controlled(answer) => {
-                if let Some(news) = super::rewind::heard(answer) {
+                let usage = &answer["response"]["response"];
+                if let (Some(used), Some(window)) =
+                    (usage["totalTokens"].as_u64(), usage["maxTokens"].as_u64())
+                {
+                    (self.meter.context, self.meter.window) = (used, window);
+                    self.tell(News::Meter(self.meter));
+                } else if let Some(news) = super::rewind::heard(answer) {
                     for news in news {
                         self.tell(news);
                     }
@@ -314,7 +320,10 @@ impl Host for Face {
             input: asked.input.clone(),
             why: asked.why.clone(),
             rule: asked.rule.clone(),
-            rule_files: rule_place::places(&self.site).into_iter().map(|place| place.label).collect(),
+            rule_files: rule_place::places(&self.site)
+                .into_iter()
+                .map(|place| place.label)
+                .collect(),
             is_outside: asked.what == AskedWhat::Outside,
             parts: asked.parts.iter().map(part).collect(),
             sandbox: self.site.sandbox_in_words().unwrap_or_default(),

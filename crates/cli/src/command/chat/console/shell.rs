@@ -6,8 +6,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -76,12 +76,7 @@ impl Backend<'_> {
     }
 }
 
-fn run(
-    command: &str,
-    cwd: &Path,
-    is_stopped: &AtomicBool,
-    show: &dyn Fn(String),
-) -> Printed {
+fn run(command: &str, cwd: &Path, is_stopped: &AtomicBool, show: &dyn Fn(String)) -> Printed {
     let failed = |error: io::Error| Printed {
         stdout: String::new(),
         stderr: error.to_string(),
