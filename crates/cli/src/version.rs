@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use transcript::client::history::Rules;
+use transcript::client::history::{NEWEST_NAME, Rules};
 use transcript::format::json::Json;
 
 use crate::failure::Failure;
@@ -14,13 +14,13 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct As {
     /// The client version whose rules apply, or `installed`
-    #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
+    #[arg(long = "as", value_name = "VERSION", default_value = NEWEST_NAME)]
     pub(crate) version: String,
 }
 
 impl As {
     pub(crate) fn asked(&self, world: &mut World) -> Result<Asked, Failure> {
-        asked(world, &self.version, "a version like 2.1.325, or `installed`")
+        asked(world, &self.version, USUAL)
     }
 }
 
@@ -34,9 +34,12 @@ pub(crate) struct Asked {
     pub(crate) is_observed: bool,
 }
 
-/// The rules of a version; `hint` says what a version looks like. Says so if they are those of
-/// another one.
-pub(crate) fn asked(world: &mut World, version: &str, hint: &str) -> Result<Asked, Failure> {
+/// What can stand in the place of a version, in most commands.
+pub(crate) const USUAL: &str = "or `installed`";
+
+/// The rules of a version; `others` is what else could stand there, for people. Says so if the
+/// rules are those of another version.
+pub(crate) fn asked(world: &mut World, version: &str, others: &str) -> Result<Asked, Failure> {
     let version = if version == "installed" {
         let none = || {
             let text = "no installed Claude Code was found in `PATH`";
@@ -46,7 +49,8 @@ pub(crate) fn asked(world: &mut World, version: &str, hint: &str) -> Result<Aske
     } else {
         version.to_owned()
     };
-    let unknown = || Failure::usage(format!("`{version}` is not a client version"), Some(hint));
+    let hint = format!("a version like {NEWEST_NAME}, {others}");
+    let unknown = || Failure::usage(format!("`{version}` is not a client version"), Some(&hint));
     let rules = Rules::of(&version).ok_or_else(unknown)?;
     let is_observed = rules.name() == version;
     if !is_observed {

@@ -18,6 +18,7 @@ pub mod tmux;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A transcript to test with.
 #[derive(Clone, Debug)]
@@ -147,6 +148,9 @@ impl Rng {
 #[allow(clippy::disallowed_methods, reason = "blessing writes the document")]
 #[allow(clippy::missing_panics_doc, reason = "so tests fail")]
 pub fn compare(document: &str, mark: &str, made: &str, tests: &str) {
+    // Tests run at once, and several write into one document.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, end) = (format!("<!-- {mark}: begin -->\n"), format!("<!-- {mark}: end -->\n"));
     let path = root().join("docs").join(document);
     let text = std::fs::read_to_string(&path).unwrap_or_default();

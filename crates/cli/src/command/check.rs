@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use transcript::client::check::{
-    Code, Context, Finding, Reach, Report, Severity, Verdict, VersionRange, check_with as examine,
+    Code, Finding, Reach, Report, Severity, Verdict, VersionRange, check_with as examine,
 };
-use transcript::client::history::Rules;
+use transcript::client::history::{Limit, Rules};
 use transcript::conversation::place::{Session, agents, is_agent};
 use transcript::format::secret::Mask;
 use transcript::format::threads;
@@ -219,7 +219,7 @@ const COUNTED: &str = "with system prompt and tools";
 
 /// How full the model's context is. The API counts the system prompt and the tools too: an estimate
 /// of the messages alone is smaller.
-fn of_context(context: &Context) -> String {
+fn of_context(context: &Limit) -> String {
     let tokens = format!("{} tokens at the last answer", short_number(context.tokens));
     match context.window {
         Some(window) => {
@@ -319,7 +319,7 @@ struct Json<'a> {
     leaf: Option<&'a str>,
     leaf_line: Option<u64>,
     messages: Reach,
-    context: Option<&'a Context>,
+    context: Option<&'a Limit>,
     findings: Vec<JsonFinding<'a>>,
     versions: Vec<JsonVersion<'a>>,
     ranges: &'a [VersionRange],

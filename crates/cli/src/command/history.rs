@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use transcript::client::history::{self, Limit, Message, Note};
+use transcript::client::history::{self, Limit, Message, NEWEST_NAME, Note};
 use transcript::conversation::Conversation;
 use transcript::conversation::table::{BlockId, Id, RowId};
 
@@ -29,7 +29,7 @@ pub(crate) struct HistoryArgs {
     session: String,
     /// The client version whose rules apply, or `installed`; `file-order`: every message in the
     /// order of the file, for comparison
-    #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
+    #[arg(long = "as", value_name = "VERSION", default_value = NEWEST_NAME)]
     version: String,
     /// The prompt to continue with; includes whatever the client writes before it
     #[arg(long, value_name = "PROMPT")]
@@ -52,8 +52,8 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
         let messages = history::in_file_order(&conversation, then)?;
         (conversation, messages, Vec::new(), None)
     } else {
-        let hint = "a version like 2.1.325, `installed`, or `file-order`";
-        let Asked { rules, .. } = *asked.insert(version::asked(world, &args.version, hint)?);
+        let others = "`installed`, or `file-order`";
+        let Asked { rules, .. } = *asked.insert(version::asked(world, &args.version, others)?);
         let conversation = history::open(&session.path, rules)?;
         match history::history(&conversation, rules, then)? {
             Ok(found) => {
@@ -65,7 +65,8 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
             }
         }
     };
-    let notes: Vec<String> = notes.iter().map(|note| sentence(&conversation, note)).collect();
+    let notes = notes.iter().map(|note| sentence(&conversation, note));
+    let notes: Vec<String> = notes.chain(limit.as_ref().and_then(Limit::warning)).collect();
     if args.json {
         let head = Head {
             v: JSON_VERSION,

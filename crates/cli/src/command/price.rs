@@ -60,10 +60,7 @@ struct PriceJson<'a> {
 pub(crate) fn price(world: &mut World, args: &PriceArgs) -> Result<(), Failure> {
     let prices = prices::in_force(world, args.prices.as_deref())?;
     let version = match &args.version {
-        Some(version) => {
-            let hint = "a version like 2.1.325, or `installed`";
-            Some(version::asked(world, version, hint)?.version)
-        }
+        Some(version) => Some(version::asked(world, version, version::USUAL)?.version),
         None => installed(world.programs()),
     };
     let rules = version.as_deref().and_then(Rules::of).unwrap_or(Rules::newest());

@@ -2,6 +2,7 @@
 
 use transcript::client::change;
 use transcript::client::check::Severity;
+use transcript::client::history::NEWEST_NAME;
 use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
@@ -23,7 +24,7 @@ pub(crate) struct RepairArgs {
     /// The session
     session: String,
     /// The client version that will resume the session, or `installed`
-    #[arg(long = "for", value_name = "VERSION", default_value = "2.1.325")]
+    #[arg(long = "for", value_name = "VERSION", default_value = NEWEST_NAME)]
     version: String,
     /// Change the session's own file; a backup is kept first, and `quipu undo` restores it
     #[arg(long, conflicts_with = "output")]
@@ -33,8 +34,7 @@ pub(crate) struct RepairArgs {
 }
 
 pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure> {
-    let hint = "a version like 2.1.325, or `installed`";
-    let rules = version::asked(world, &args.version, hint)?.rules;
+    let rules = version::asked(world, &args.version, version::USUAL)?.rules;
     let session = select::session_to_change(world, &args.session)?;
     surgery::when_cold(world, &session, &args.target)?;
     let read = Read::open(&session, rules)?;

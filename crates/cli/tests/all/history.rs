@@ -9,8 +9,9 @@ use crate::env::Env;
 
 fn run(args: &[&str], case: &str) -> String {
     let env = Env::bare();
-    let bytes =
-        std::fs::read(testkit::fixtures().join("edited").join(format!("{case}.jsonl"))).unwrap();
+    let folders = ["edited", "observed"].map(|folder| testkit::fixtures().join(folder));
+    let paths = folders.map(|folder| folder.join(format!("{case}.jsonl")));
+    let bytes = std::fs::read(paths.iter().find(|path| path.exists()).unwrap()).unwrap();
     env.put("case.jsonl", bytes);
     let args: Vec<&str> = ["history", "case.jsonl"].iter().chain(args).copied().collect();
     env.run(&args)
@@ -25,6 +26,7 @@ fn for_people_and_for_programs() {
         (&["--json"], "two_compactions"),
         (&["--as", "file-order", "--json"], "summary_lines"),
         (&[], "missing_parent"),
+        (&["--as", "2.1.325"], "limit_opus5_970k"),
     ] {
         writeln!(text, "### {case} {args:?}\n{}", run(args, case)).unwrap();
     }

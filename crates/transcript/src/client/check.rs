@@ -36,7 +36,6 @@ use crate::client::history::{
 use crate::conversation::Conversation;
 use crate::conversation::agents::{Body, WithAgents};
 use crate::conversation::place::{Agent, Session, agents};
-use crate::conversation::price;
 use crate::conversation::table::{BlockId, Id, RowId, Table};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
@@ -63,8 +62,9 @@ pub struct Report {
     pub leaf: Option<(u64, Option<String>)>,
     /// How many messages are sent, summed up, left and lost.
     pub reach: Reach,
-    /// How full the context of the model is; `None` if no answer reports it.
-    pub context: Option<Context>,
+    /// How full the context of the model that continues is; `None` if no answer that is sent
+    /// reports it.
+    pub context: Option<Limit>,
     /// Everything that is wrong, worst first.
     pub findings: Vec<Finding>,
     /// The verdicts of some versions that differ much, oldest first.
@@ -95,39 +95,6 @@ pub struct VersionRange {
     pub to: String,
     /// Their verdict.
     pub verdict: Verdict,
-}
-
-/// How much of a model's context window the conversation takes.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Context {
-    /// How many tokens the last answer read and wrote, as the API reported them.
-    pub tokens: u64,
-    /// The model that gave it.
-    pub model: String,
-    /// How many tokens that model reads at most; `None` if the model is not known.
-    pub window: Option<u64>,
-    /// From how many tokens on the version compacts the conversation before it continues; `None` if
-    /// it never does.
-    pub compacts_from: Option<u64>,
-}
-
-impl Context {
-    /// After the last answer on the branch that the version resumes, if no compaction follows it.
-    fn of(conversation: &Conversation, rules: Rules) -> Option<Context> {
-        let table = &conversation.table;
-        let leaf = history::leaf(table, rules)?;
-        let live = conversation.graph.path(conversation.graph.chain_of(leaf));
-        let rows: Vec<RowId> = conversation.rows(&live).collect();
-        let after = rows.iter().rev().take_while(|row| table.boundary(**row).is_none());
-        let mut answers = after.filter_map(|row| table.row(*row).answer);
-        answers.find_map(|id| {
-            let answer = table.answer(id);
-            let tokens = answer.usage.as_ref()?.usage.total();
-            let model = table.text(answer.model)?.to_owned();
-            let window = price::known(&model).and_then(|price| price.max_input_tokens);
-            (tokens > 0).then_some(Context { tokens, model, window, compacts_from: None })
-        })
-    }
 }
 
 named! {
@@ -411,18 +378,9 @@ fn report(
         let row = case.conversation.table.row(leaf);
         (row.line, case.conversation.table.text(row.uuid).map(str::to_owned))
     });
-    let compacts_from = judged.limit.as_ref().and_then(|limit| limit.compacts_from);
-    let context = Context::of(&case.conversation, rules);
-    let context = context.map(|context| Context { compacts_from, ..context });
     let mut more = Findings::new(&case.conversation.table);
     surroundings::around(&case, rules, now, &mut more);
-    if let Some(limit) = judged.limit.as_ref().filter(|limit| limit.is_reached()) {
-        let (tokens, model) = (limit.tokens, &limit.model);
-        let from = limit.compacts_from.unwrap_or_default();
-        let text = format!(
-            "the conversation takes {tokens} tokens; from {from} on, the client compacts it first \
-             (for {model}), or refuses it if compaction is off"
-        );
+    if let Some(text) = judged.limit.as_ref().and_then(Limit::warning) {
         more.add(Code::ContextLimit, Severity::Note, None, text);
     }
     if let Some(text) = others {
@@ -441,7 +399,7 @@ fn report(
     findings.extend(more);
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
-    let (version, reach) = (rules.name(), judged.reach);
+    let (version, reach, context) = (rules.name(), judged.reach, judged.limit);
     let report = Report { verdict, version, leaf, reach, context, findings, versions, ranges };
     Ok(Checked { report, main, agents })
 }

@@ -14,6 +14,7 @@ mod file_order;
 mod filter;
 mod kinds;
 mod line;
+mod listed;
 mod merge;
 mod model;
 mod normalize;
@@ -30,17 +31,16 @@ use hashbrown::HashSet;
 
 pub(crate) use block::CallId;
 pub use block::SentBlock;
-pub use changes::{CHANGES, Change};
 pub use file_order::in_file_order;
+pub use listed::{VersionChange, version_changes};
 pub(crate) use model::is_at_least;
 pub use model::{Limit, takes_system};
 pub(crate) use normalize::without_suffix;
 pub(crate) use published::ranges_for;
-pub use published::{Range, ranges};
+pub use published::{NEWEST_NAME, Range, ranges};
 pub use rules::{NullLine, Rules, Siblings};
 pub(crate) use rules::{parse_version, version_name};
 pub use tail::open;
-pub use tools::{RENAMED, Renamed};
 pub(crate) use tree::leaf;
 
 use crate::conversation::Conversation;

@@ -78,8 +78,11 @@ fn agree(path: &Path, name: &Path) -> usize {
 fn by_leaf() -> Vec<history::Rules> {
     let mut found: Vec<history::Rules> = Vec::new();
     let of_leaf = |rules: &history::Rules| {
-        let tree = (rules.null_line, rules.reads_glued, rules.progress_links, rules.repeats_move);
-        (tree, rules.bridge, rules.leaf, rules.timeless, rules.progress_leaf, rules.breaks_loops)
+        let read = (rules.null_line, rules.reads_marked, rules.reads_glued, rules.repeats_move);
+        let tree = (rules.progress_links, rules.bridge, rules.breaks_loops, rules.cuts_loops);
+        let candidates = (rules.sidechain_leaf, rules.progress_leaf, rules.counts_sidechains);
+        let end = (rules.leaf, rules.leaf_is_named, rules.resumes_events, rules.timeless);
+        (read, tree, candidates, end)
     };
     for rules in ranges().iter().rev().map(|range| range.rules) {
         if !found.iter().any(|known| of_leaf(known) == of_leaf(&rules)) {
@@ -150,6 +153,10 @@ fn differences() -> Vec<(&'static str, Script)> {
             Script::new()
                 .raw(r#"{"type":"user","message":{"role":"user","content":"one"}}"#)
                 .raw(r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"first"}]}}"#),
+        ),
+        (
+            "a loop of parents: a beginning of its own; behind the record before it in time",
+            begun().prompt("p2", "a2", "two").says("a2", "p2", "m2", "second"),
         ),
         (
             "a compaction: behind what it sums up; the beginning",

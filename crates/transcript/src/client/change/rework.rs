@@ -126,7 +126,7 @@ pub fn rework(subject: &Subject, plan: &Rework) -> Result<Change, ReworkError> {
     reworking.drop(actions);
     reworking.rows()?;
     reworking.branches(&plan.branches)?;
-    reworking.settle();
+    reworking.make_live();
     reworking.change.keep_pairs(conversation);
     reworking.asides()?;
     let mut change = reworking.change;

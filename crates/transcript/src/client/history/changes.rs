@@ -3,6 +3,7 @@
 //! Found with `./observe --between`, each with a case that shows it: the version before sends that
 //! case otherwise. The table in `docs/history.md` is made from this list. To add a version, see
 //! `CONTRIBUTING.md`.
+//! What versions know of attachments, models and tools is in `kinds`, `model` and `tools`.
 //!
 //! Invariant: in order of versions.
 
@@ -14,13 +15,13 @@ use super::traits::Traits;
 
 /// A rule that changed.
 #[derive(Clone, Copy, Debug)]
-pub struct Change {
+pub(super) struct RuleChange {
     /// The first version with it.
-    pub since: [u32; 3],
+    pub(super) since: [u32; 3],
     /// What is different from then on, in a few words.
-    pub what: &'static str,
+    pub(super) what: &'static str,
     /// A case that shows it, in the fixtures of `testkit`.
-    pub case: &'static str,
+    pub(super) case: &'static str,
     pub(super) set: fn(&mut Rules),
     pub(super) matters: Matters,
 }
@@ -45,12 +46,12 @@ const fn change(
     case: &'static str,
     set: fn(&mut Rules),
     matters: Matters,
-) -> Change {
-    Change { since, what, case, set, matters }
+) -> RuleChange {
+    RuleChange { since, what, case, set, matters }
 }
 
 /// Every change since the oldest observed version, oldest first.
-pub const CHANGES: &[Change] = &[
+pub(super) const CHANGES: &[RuleChange] = &[
     change(
         [2, 0, 15],
         "exits if a path in a call of `Read` or `Write` is not a text",

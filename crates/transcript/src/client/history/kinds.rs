@@ -3,6 +3,7 @@
 //! Observed with the cases `kind_*` of the fixtures. A type that is not here is never sent, unless
 //! the file says how it was.
 
+use super::listed::VersionChange;
 use crate::format::content::{BlockKind, blocks};
 use crate::format::json::{Json, Object, quote};
 
@@ -29,30 +30,32 @@ struct Kind {
     until_system: [u32; 3],
     /// The first version that sends the content that is sent today.
     as_today: [u32; 3],
+    /// A case that shows all of these, if there are any.
+    case: &'static str,
 }
 
 const FIRST: [u32; 3] = [0; 3];
 const ALWAYS: [u32; 3] = [u32::MAX; 3];
 
 const fn kind(name: &'static str) -> Kind {
-    Kind { name, since: FIRST, until: ALWAYS, until_system: ALWAYS, as_today: FIRST }
+    Kind { name, since: FIRST, until: ALWAYS, until_system: ALWAYS, as_today: FIRST, case: "" }
 }
 
-const fn since(name: &'static str, since: [u32; 3]) -> Kind {
-    Kind { since, ..kind(name) }
+const fn since(name: &'static str, since: [u32; 3], case: &'static str) -> Kind {
+    Kind { since, case, ..kind(name) }
 }
 
 const KINDS: &[Kind] = &[
-    since("agent_listing_delta", [2, 1, 84]),
+    since("agent_listing_delta", [2, 1, 84], "kind_agents_sonnet45"),
     kind("agent_mention"),
     kind("async_hook_response"),
     kind("budget_usd"),
     kind("compact_file_reference"),
     kind("critical_system_reminder"),
-    since("date_change", [2, 1, 42]),
-    since("deferred_tools_delta", [2, 1, 69]),
+    since("date_change", [2, 1, 42], "att_date_opus46"),
+    since("deferred_tools_delta", [2, 1, 69], "kind_tools_sonnet45"),
     kind("diagnostics"),
-    Kind { as_today: [2, 1, 86], ..kind("directory") },
+    Kind { as_today: [2, 1, 86], case: "kind_directory_sonnet45", ..kind("directory") },
     kind("edited_text_file"),
     kind("file"),
     kind("hook_additional_context"),
@@ -60,31 +63,37 @@ const KINDS: &[Kind] = &[
     kind("hook_stopped_continuation"),
     kind("hook_success"),
     kind("invoked_skills"),
-    since("mcp_instructions_delta", [2, 1, 70]),
+    since("mcp_instructions_delta", [2, 1, 70], "kind_servers_sonnet45"),
     kind("mcp_resource"),
     kind("nested_memory"),
     kind("opened_file_in_ide"),
     kind("output_style"),
-    since("pdf_reference", [2, 1, 30]),
+    since("pdf_reference", [2, 1, 30], "kind_pdf_sonnet45"),
     kind("plan_file_reference"),
     kind("plan_mode"),
     kind("plan_mode_exit"),
     kind("plan_mode_reentry"),
-    Kind { as_today: [2, 0, 77], ..kind("queued_command") },
-    since("read_truncation_notice", [2, 1, 205]),
-    since("relevant_memories", [2, 1, 45]),
+    Kind { as_today: [2, 0, 77], case: "kind_queued_image_sonnet45", ..kind("queued_command") },
+    since("read_truncation_notice", [2, 1, 205], "kind_read_notice_sonnet45"),
+    since("relevant_memories", [2, 1, 45], "kind_memories_sonnet45"),
     kind("selected_lines_in_ide"),
-    since("silent_turn_reminder", [2, 1, 236]),
-    since("skill_listing", [2, 1, 23]),
-    Kind { until_system: [2, 1, 233], ..since("task_reminder", [2, 1, 142]) },
-    Kind { as_today: [2, 1, 83], ..kind("task_status") },
-    Kind { until: [2, 1, 63], ..kind("todo") },
-    Kind { until: [2, 1, 233], ..kind("todo_reminder") },
+    since("silent_turn_reminder", [2, 1, 236], "kind_silent_sonnet45"),
+    since("skill_listing", [2, 1, 23], "kind_skills_sonnet45"),
+    Kind {
+        until_system: [2, 1, 233],
+        ..since("task_reminder", [2, 1, 142], "kind_task_full_opus5")
+    },
+    Kind { as_today: [2, 1, 83], case: "kind_task_status_sonnet45", ..kind("task_status") },
+    Kind { until: [2, 1, 63], case: "kind_todo_sonnet45", ..kind("todo") },
+    Kind { until: [2, 1, 233], case: "kind_todo_full_sonnet45", ..kind("todo_reminder") },
     kind("token_usage"),
-    since("total_tokens_reminder", [2, 1, 176]),
-    since("ultrathink_effort", [2, 1, 68]),
-    Kind { until: [2, 1, 83], ..kind("ultramemory") },
-    Kind { until: [2, 1, 187], ..since("verify_plan_reminder", [2, 1, 2]) },
+    since("total_tokens_reminder", [2, 1, 176], "att_tokens_sonnet45"),
+    since("ultrathink_effort", [2, 1, 68], "kind_ultra_sonnet45"),
+    Kind { until: [2, 1, 83], case: "kind_context_files_sonnet45", ..kind("ultramemory") },
+    Kind {
+        until: [2, 1, 187],
+        ..since("verify_plan_reminder", [2, 1, 2], "kind_verify_plan_sonnet45")
+    },
 ];
 
 /// Which types a version knows.
@@ -92,6 +101,22 @@ pub(super) fn known(version: [u32; 3]) -> Known {
     let changes =
         KINDS.iter().flat_map(|kind| [kind.since, kind.until, kind.until_system, kind.as_today]);
     Known(changes.filter(|at| *at <= version).max().unwrap_or(FIRST))
+}
+
+/// What changed between versions.
+pub(super) fn changes() -> Vec<VersionChange> {
+    let of = |Kind { name, since, until, until_system, as_today, case }: &Kind| {
+        let sent = format!("attachments of the type `{name}`");
+        [
+            (*since, format!("{sent} are sent")),
+            (*until, format!("{sent} are no longer sent")),
+            (*until_system, format!("{sent} are no longer sent to models that accept `system`")),
+            (*as_today, format!("{sent} are sent as today")),
+        ]
+        .map(|(at, what)| VersionChange::new(at, what, case))
+    };
+    let all = KINDS.iter().flat_map(of);
+    all.filter(|one| one.since != FIRST && one.since != ALWAYS).collect()
 }
 
 impl Kind {

@@ -1,10 +1,13 @@
 //! What clients know about models: which ones they offer, and what these accept.
 
 use super::line::Line;
+use super::listed::VersionChange;
+use crate::conversation::price;
 use crate::conversation::table::{Ids, Table};
 use crate::format::entry::Kind;
 
-/// The models that a client uses if the file names none that it offers: since which version.
+/// The models that a client uses if the file names none that it offers: since which version. The
+/// case `model_gpt9` shows each.
 const DEFAULTS: &[([u32; 3], &str)] = &[
     ([1, 0, 128], "claude-sonnet-4-20250514"),
     ([2, 0, 0], "claude-sonnet-4-5-20250929"),
@@ -26,34 +29,66 @@ struct Offered {
     number: [u32; 2],
     since: [u32; 3],
     until: [u32; 3],
+    /// A case that shows both.
+    case: &'static str,
 }
 
 const fn offered(
     family: &'static str,
     number: [u32; 2],
-    since: [u32; 3],
-    until: [u32; 3],
+    [since, until]: [[u32; 3]; 2],
+    case: &'static str,
 ) -> Offered {
-    Offered { family, number, since, until }
+    Offered { family, number, since, until, case }
 }
 
 /// The models that clients offer: in which versions. The first ones with Opus 5 took every name
 /// that begins with its name for it.
 const OFFERED: &[Offered] = &[
-    offered("haiku", [4, 5], KEEPS_MODEL, ALWAYS),
-    offered("sonnet", [4, 5], KEEPS_MODEL, ALWAYS),
-    offered("sonnet", [4, 6], KEEPS_MODEL, ALWAYS),
-    offered("sonnet", [5, 0], [2, 1, 197], ALWAYS),
-    offered("opus", [4, 5], KEEPS_MODEL, ALWAYS),
-    offered("opus", [4, 6], KEEPS_MODEL, ALWAYS),
-    offered("opus", [4, 7], KEEPS_MODEL, ALWAYS),
-    offered("opus", [4, 8], [2, 1, 154], ALWAYS),
-    offered("opus", [5, 0], [2, 1, 219], ALWAYS),
-    offered("opus", [5, 5], [2, 1, 219], [2, 1, 251]),
-    offered("opus", [5, 5], [2, 1, 280], ALWAYS),
-    offered("sonnet", [5, 5], [2, 1, 280], ALWAYS),
-    offered("haiku", [5, 5], [2, 1, 280], ALWAYS),
+    offered("haiku", [4, 5], [KEEPS_MODEL, ALWAYS], ""),
+    offered("sonnet", [4, 5], [KEEPS_MODEL, ALWAYS], ""),
+    offered("sonnet", [4, 6], [KEEPS_MODEL, ALWAYS], ""),
+    offered("sonnet", [5, 0], [[2, 1, 197], ALWAYS], "model_sonnet5"),
+    offered("opus", [4, 5], [KEEPS_MODEL, ALWAYS], ""),
+    offered("opus", [4, 6], [KEEPS_MODEL, ALWAYS], ""),
+    offered("opus", [4, 7], [KEEPS_MODEL, ALWAYS], ""),
+    offered("opus", [4, 8], [[2, 1, 154], ALWAYS], "att_hookctx_opus48"),
+    offered("opus", [5, 0], [[2, 1, 219], ALWAYS], "limit_opus5_190k"),
+    offered("opus", [5, 5], [[2, 1, 219], [2, 1, 251]], "model_opus55"),
+    offered("opus", [5, 5], [[2, 1, 280], ALWAYS], "model_opus55"),
+    offered("sonnet", [5, 5], [[2, 1, 280], ALWAYS], ""),
+    offered("haiku", [5, 5], [[2, 1, 280], ALWAYS], ""),
 ];
+
+/// What changed between versions.
+pub(super) fn changes() -> Vec<VersionChange> {
+    let defaults = DEFAULTS.iter().map(|(since, model)| {
+        VersionChange::new(*since, format!("the default model is `{model}`"), "model_gpt9")
+    });
+    let what = "the model of the last answer continues, if it is offered";
+    let keeps = VersionChange::new(KEEPS_MODEL, what, "model_35sonnet20241022");
+    let offered = OFFERED.iter().flat_map(|one| {
+        let Offered { family, number: [major, minor], since, until, case } = one;
+        let name = format!("`{family}` {major}.{minor}");
+        [
+            VersionChange::new(*since, format!("{name} is offered"), case),
+            VersionChange::new(*until, format!("{name} is no longer offered"), case),
+        ]
+    });
+    let offered = offered.filter(|one| ![KEEPS_MODEL, ALWAYS].contains(&one.since));
+    let limits = LIMITS.iter().map(|limit| {
+        let names = |list: &[&str]| match list {
+            [] => "none".to_owned(),
+            list => list.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+        };
+        let (small, large) = (names(limit.small), names(limit.large));
+        let what = format!("models that compact at 200,000 tokens: {small}; at a million: {large}");
+        VersionChange::new(limit.since, what, limit.case)
+    });
+    let later = "compacts at 165,000 tokens instead of 155,000";
+    let later = VersionChange::new(LATER, later, "limit_sonnet46_160k");
+    defaults.chain([keeps, later]).chain(offered).chain(limits).collect()
+}
 
 /// The model that continues: that of the last answer, if the client still offers it; otherwise the
 /// client's default, and that it is that.
@@ -101,14 +136,17 @@ pub(crate) fn is_at_least(model: &str, number: [u32; 2]) -> bool {
     family(model).is_some_and(|(_, numbers)| numbers[..] >= number[..])
 }
 
-/// How long a conversation is, and from which length on the client asks for a summary of it before
-/// it does anything else. If compaction is switched off, the client refuses it instead.
+/// How long a conversation is, how much of it the model reads, and from which length on the client
+/// asks for a summary of it before it does anything else. If compaction is switched off, the client
+/// refuses it instead.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Limit {
     /// The tokens that the last answer read and wrote, as the API reported them.
     pub tokens: u64,
     /// The model that continues.
     pub model: String,
+    /// How many tokens that model reads at most; `None` if the model is not known.
+    pub window: Option<u64>,
     /// From how many tokens on the client compacts; `None` if it never does.
     pub compacts_from: Option<u64>,
 }
@@ -128,12 +166,23 @@ impl Limit {
         });
         let tokens = tokens.into_iter().next()?;
         let compacts_from = compacts_from(model, is_default, version);
-        Some(Limit { tokens, model: model.to_owned(), compacts_from })
+        let window = price::known(model).and_then(|price| price.max_input_tokens);
+        Some(Limit { tokens, model: model.to_owned(), window, compacts_from })
     }
 
     /// Whether the client compacts first.
     pub fn is_reached(&self) -> bool {
         self.compacts_from.is_some_and(|from| self.tokens >= from)
+    }
+
+    /// What the client does because the conversation is too long, as a sentence.
+    pub fn warning(&self) -> Option<String> {
+        let Limit { tokens, model, .. } = self;
+        let from = self.compacts_from.filter(|_| self.is_reached())?;
+        Some(format!(
+            "the conversation takes {tokens} tokens; from {from} on, the client compacts it first \
+             (for {model}), or refuses it if compaction is off"
+        ))
     }
 }
 
@@ -142,27 +191,54 @@ impl Limit {
 /// of skills and agents), so the numbers are a few thousand below round ones, and not exact.
 fn compacts_from(model: &str, is_default: bool, version: [u32; 3]) -> Option<u64> {
     let model = if is_default { "default" } else { model.strip_prefix("claude-")? };
-    let (_, small, large) = LIMITS.iter().rev().find(|(since, ..)| *since <= version)?;
+    let limit = LIMITS.iter().rev().find(|limit| limit.since <= version)?;
     let is_in = |list: &[&str]| list.iter().any(|name| model.starts_with(name));
-    if is_in(small) {
-        Some(if version < [2, 1, 21] { 155_000 } else { 165_000 })
-    } else if is_in(large) {
+    if is_in(limit.small) {
+        Some(if version < LATER { 155_000 } else { 165_000 })
+    } else if is_in(limit.large) {
         Some(963_500)
     } else {
         None
     }
 }
 
+/// The first version that compacts small models' conversations a little later.
+const LATER: [u32; 3] = [2, 1, 21];
+
 /// Which models a version takes for small (200,000 tokens) and for large (a million). With others,
 /// and with every model before 1.0.128, it does not compact.
-const LIMITS: &[([u32; 3], &[&str], &[&str])] = &[
-    ([1, 0, 128], &["default"], &[]),
-    ([2, 1, 129], &["haiku-4-5", "sonnet-4", "opus-4"], &["default"]),
-    ([2, 1, 153], &["sonnet-4-6", "sonnet-5", "opus-4-6"], &[]),
-    ([2, 1, 217], &["sonnet-4-6", "sonnet-5", "opus-4-6", "opus-4-8", "opus-5"], &[]),
-    (
-        [2, 1, 285],
-        &["sonnet-4-6", "opus-4-6"],
-        &["sonnet-5", "opus-4-7", "opus-4-8", "opus-5", "default"],
-    ),
+struct Limits {
+    since: [u32; 3],
+    small: &'static [&'static str],
+    large: &'static [&'static str],
+    /// A case that shows it.
+    case: &'static str,
+}
+
+const LIMITS: &[Limits] = &[
+    Limits { since: [1, 0, 128], small: &["default"], large: &[], case: "" },
+    Limits {
+        since: [2, 1, 129],
+        small: &["haiku-4-5", "sonnet-4", "opus-4"],
+        large: &["default"],
+        case: "limit_other_190k",
+    },
+    Limits {
+        since: [2, 1, 153],
+        small: &["sonnet-4-6", "sonnet-5", "opus-4-6"],
+        large: &[],
+        case: "limit_opus45_190k",
+    },
+    Limits {
+        since: [2, 1, 217],
+        small: &["sonnet-4-6", "sonnet-5", "opus-4-6", "opus-4-8", "opus-5"],
+        large: &[],
+        case: "limit_opus48_190k",
+    },
+    Limits {
+        since: [2, 1, 285],
+        small: &["sonnet-4-6", "opus-4-6"],
+        large: &["sonnet-5", "opus-4-7", "opus-4-8", "opus-5", "default"],
+        case: "limit_opus47_990k",
+    },
 ];

@@ -16,6 +16,9 @@ const LIST: &str = include_str!("published.txt");
 /// The newest version that was observed.
 pub(super) const NEWEST: [u32; 3] = [2, 1, 325];
 
+/// The same, as text.
+pub const NEWEST_NAME: &str = "2.1.325";
+
 /// The first and the last version of each run, in order.
 fn runs() -> impl Iterator<Item = ([u32; 3], [u32; 3])> {
     LIST.split_whitespace().filter_map(|run| {

@@ -9,31 +9,46 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::block::SentBlock;
+use super::listed::VersionChange;
 use super::rules::{Calls, Plans, References, Rules};
 use crate::format::content::BlockKind;
 use crate::format::json::{Json, Object, Shape, quote};
 
 /// A tool whose calls some versions send under another name.
-#[derive(Clone, Copy, Debug)]
-pub struct Renamed {
+struct Renamed {
     /// The name in the file.
-    pub old: &'static str,
+    old: &'static str,
     /// The name that is sent.
-    pub new: &'static str,
+    new: &'static str,
     /// The first version that does so.
-    pub since: [u32; 3],
+    since: [u32; 3],
     /// The first version that no longer does.
-    pub until: [u32; 3],
+    until: [u32; 3],
+    /// A case that shows both.
+    case: &'static str,
 }
 
 const ALWAYS: [u32; 3] = [u32::MAX; 3];
 
-/// All tools that were renamed.
-pub const RENAMED: &[Renamed] = &[
-    Renamed { old: "Task", new: "Agent", since: [2, 1, 63], until: ALWAYS },
-    Renamed { old: "KillShell", new: "TaskStop", since: [2, 1, 51], until: [2, 1, 304] },
-    Renamed { old: "AgentOutputTool", new: "TaskOutput", since: [2, 1, 51], until: [2, 1, 277] },
-    Renamed { old: "BashOutput", new: "TaskOutput", since: [2, 1, 160], until: [2, 1, 277] },
+const fn renamed_tool(
+    old: &'static str,
+    new: &'static str,
+    [since, until]: [[u32; 3]; 2],
+    case: &'static str,
+) -> Renamed {
+    Renamed { old, new, since, until, case }
+}
+
+const RENAMED: &[Renamed] = &[
+    renamed_tool("Task", "Agent", [[2, 1, 63], ALWAYS], "alias_Task"),
+    renamed_tool("KillShell", "TaskStop", [[2, 1, 51], [2, 1, 304]], "alias_KillShell"),
+    renamed_tool(
+        "AgentOutputTool",
+        "TaskOutput",
+        [[2, 1, 51], [2, 1, 277]],
+        "alias_AgentOutputTool",
+    ),
+    renamed_tool("BashOutput", "TaskOutput", [[2, 1, 160], [2, 1, 277]], "alias_BashOutput"),
 ];
 
 const GONE: &str = "[Tool references removed - tools no longer available]";
@@ -57,6 +72,13 @@ const OLDER: &[&str] = &[
     "AskUserQuestion",
     "Skill",
     "EnterPlanMode",
+];
+
+/// What versions have besides these: since which version. The case `refs_old` shows the changes.
+const NEWER: &[([u32; 3], &[&str])] = &[
+    ([0; 3], &["KillShell"]),
+    ([2, 1, 19], &["TaskStop"]),
+    ([2, 1, 51], &["TaskStop", "EnterWorktree"]),
 ];
 
 /// The tools of 2.1.304 to 2.1.325 when they print one answer, including those that are loaded on
@@ -94,6 +116,23 @@ const MONITOR: [u32; 3] = [2, 1, 310];
 /// The tools that 2.1.325 has in addition for models that do not accept messages of the role
 /// `system`.
 const FOR_OLDER_MODELS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+
+/// What changed between versions.
+pub(super) fn changes() -> Vec<VersionChange> {
+    let renamed = RENAMED.iter().flat_map(|Renamed { old, new, since, until, case }| {
+        [
+            VersionChange::new(*since, format!("calls of `{old}` are sent as `{new}`"), case),
+            VersionChange::new(*until, format!("calls of `{old}` keep their name"), case),
+        ]
+    });
+    let newer = NEWER.iter().map(|(since, tools)| {
+        let what = format!("besides the older tools, there are: `{}`", tools.join("`, `"));
+        VersionChange::new(*since, what, "refs_old")
+    });
+    let monitor = VersionChange::new(MONITOR, "there is a tool `Monitor`", "ref_one_Monitor");
+    let all = renamed.chain(newer).chain([monitor]);
+    all.filter(|one| one.since != ALWAYS).collect()
+}
 
 /// The text that the newest client adds after references to tools.
 fn loaded(blocks: &[SentBlock], rules: Rules) -> Option<SentBlock> {
@@ -179,11 +218,8 @@ fn renamed(name: &str, rules: Rules) -> Option<&'static str> {
 
 /// What a version has besides the older tools.
 fn newer(rules: Rules) -> &'static [&'static str] {
-    match rules.version {
-        version if version < [2, 1, 19] => &["KillShell"],
-        version if version < [2, 1, 51] => &["TaskStop"],
-        _ => &["TaskStop", "EnterWorktree"],
-    }
+    let newer = NEWER.iter().rev().find(|(since, _)| *since <= rules.version);
+    newer.map_or(&[], |(_, tools)| tools)
 }
 
 /// The members of a call's input that the client does not send.

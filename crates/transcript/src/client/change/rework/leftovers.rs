@@ -11,7 +11,7 @@ use crate::format::json::Json;
 
 impl Reworking<'_> {
     /// Makes what is left of the path the live conversation.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn make_live(&mut self) {
         self.end();
         self.tops();
     }
