@@ -6,7 +6,6 @@
 //! is complete; a copy is never changed.
 
 use std::collections::BTreeMap;
-use std::fs::{self};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -83,8 +82,9 @@ impl Backups {
         if is_there {
             files::make_private_folder(&folder)?;
             let part = folder.join(format!("{name}.part"));
-            files::copy(path, &mut files::create_private(&part)?)?;
-            fs::rename(&part, folder.join(&name))?;
+            files::put_with(&folder.join(&name), &part, files::NewAccess::Private, |file| {
+                files::copy(path, file)
+            })?;
         }
         Ok(Backup { name: is_there.then_some(name), version, time: None })
     }

@@ -290,10 +290,8 @@ fn timeout(event: &str, value: &Value) -> Duration {
 
 /// A text as one word of a shell, except for the place of the project's folder.
 fn argument(text: &str) -> String {
-    let parts: Vec<String> = text
-        .split("${CLAUDE_PROJECT_DIR}")
-        .map(|part| format!("'{}'", part.replace('\'', r"'\''")))
-        .collect();
+    let parts: Vec<String> =
+        text.split("${CLAUDE_PROJECT_DIR}").map(rules::single_quoted).collect();
     parts.join("\"$CLAUDE_PROJECT_DIR\"")
 }
 

@@ -3,7 +3,7 @@
 //! Invariants: a line is one write, and is only ever appended; if the file does not end with a
 //! newline, one is added first; nothing is created before there is something to write.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,14 +58,7 @@ impl Log {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        files::make_private_folder(folder)?;
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = files::append_private(path)?;
     let end = file.seek(SeekFrom::End(0))?;
     if end > 0 {
         file.seek(SeekFrom::Start(end - 1))?;

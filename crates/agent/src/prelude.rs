@@ -59,8 +59,7 @@ impl Preludes {
         for one in all.iter() {
             if place == Place::Usual || one.author == PreludeAuthor::User {
                 // What is wrong with it does not keep the command from being read.
-                let text = one.text.replace('\'', r"'\''");
-                let _ = writeln!(script, "eval '{text}'");
+                let _ = writeln!(script, "eval {}", rules::single_quoted(&one.text));
             }
         }
         script

@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -98,7 +98,7 @@ impl Ready {
         start: impl FnOnce(&File) -> io::Result<(Waiting, More)>,
     ) -> io::Result<(Ready, More)> {
         let path = folder.join(format!("{}.output", uuid::Uuid::new_v4().simple()));
-        let output = file(&path)?;
+        let output = files::create_private(&path)?;
         let (waiting, more) = start(&output)?;
         Ok((Ready { waiting, network, output, path }, more))
     }
@@ -216,8 +216,8 @@ impl Shells {
             return Err(io::Error::other("the session has ended"));
         }
         self.open(&mut state)?;
-        file(&self.beside(id, "cwd"))?;
-        file(&self.beside(id, "sh"))?.write_all([before, command].concat().as_bytes())?;
+        files::create_private(&self.beside(id, "cwd"))?;
+        files::create_private(&self.beside(id, "sh"))?.write_all([before, command].concat().as_bytes())?;
         if !state.is_watched {
             let watched = self.state.clone();
             thread::Builder::new().spawn(move || watch(&watched))?;
@@ -266,7 +266,7 @@ impl Shells {
 
     /// The shell, without a sandbox.
     fn plain(&self, id: &str, cwd: &Path) -> io::Result<(Child, File)> {
-        let output = file(&self.output(id))?;
+        let output = files::create_private(&self.output(id))?;
         let apart = sandbox::apart("bash");
         let is_apart = apart.is_some();
         let mut shell = apart.unwrap_or_else(|| Command::new("bash"));
@@ -708,7 +708,7 @@ fn code(ended: std::process::ExitStatus) -> i32 {
 /// The path as one word for a shell.
 fn quoted(path: &Path) -> io::Result<String> {
     let text = path.to_str().ok_or_else(|| io::Error::other("a folder's name is not UTF-8"))?;
-    Ok(format!("'{}'", text.replace('\'', r"'\''")))
+    Ok(rules::single_quoted(text))
 }
 
 /// Creates a folder that only the user can access.
@@ -717,14 +717,6 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(path)
-}
-
-/// Creates an empty file that only the user can access.
-fn file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.write(true).create(true).truncate(true).open(path)
 }
 
 /// The first bytes of a file as text with secrets redacted, and the length of the file.

@@ -12,6 +12,7 @@ mod compaction;
 mod config;
 mod csv;
 mod damage;
+mod document;
 mod failure;
 mod global;
 mod handover;

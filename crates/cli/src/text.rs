@@ -69,7 +69,7 @@ pub(crate) fn shell_word(word: &str) -> String {
     if word.chars().all(plain) && !word.is_empty() && !word.starts_with('~') {
         word.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+        rules::single_quoted(word)
     }
 }
 

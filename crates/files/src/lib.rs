@@ -6,9 +6,9 @@
 //! [`open`], and files that are read whole are read by [`read`] or [`read_text`], which have a
 //! limit. A lint (`clippy.toml`) bans the functions of the standard library that do neither.
 //!
-//! The program's own files are private and never half-written: [`put`] and [`create_private`]
-//! create files that only their owner can read, and [`lock`](fn@lock) ensures that one process at a
-//! time works on something.
+//! The program's own files are private and never half-written: [`put`], [`create_private`] and
+//! [`append_private`] make files that only their owner can read, [`put_with`] writes any file in one
+//! step, and [`lock`](fn@lock) ensures that one process at a time works on something.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
 mod attributes;
@@ -23,6 +23,7 @@ pub use fixed::{FixedFolder, Missing, NewAccess, open_fixed, read_fixed, read_te
 pub use lock::{Held, Lock, is_running, lock, sweep_locks, try_lock};
 pub use open::{NotRegular, copy, metadata, open, open_special, read, read_text};
 pub use private::{
-    Durability, append_private, create_private, make_private_folder, put, sync_folder,
+    Durability, append_private, create_new, create_private, make_private_folder, put, put_with,
+    sync_folder,
 };
 pub use ready::is_ready;

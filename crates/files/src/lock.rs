@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::private::{make_private_folder, parent};
+use crate::private::{make_private_folder, open_private, parent};
 
 /// A lock, held until this value is dropped.
 #[derive(Debug)]
@@ -42,15 +42,8 @@ pub fn try_lock(path: &Path, who: &str) -> io::Result<Lock> {
     make_private_folder(parent(path))?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt;
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default()).mode(0o600);
-    }
     loop {
-        let mut file = options.open(path)?;
+        let mut file = open_private(&mut options, path)?;
         match file.try_lock() {
             // The file was removed after it was opened. A lock on a file that no other process can
             // find is worthless.

@@ -155,6 +155,15 @@ pub(crate) fn not_regular(is_folder: bool) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, NotRegular { what })
 }
 
+/// The error for a path at which a link was found and not followed says that.
+pub(crate) fn not_a_link(error: io::Error) -> io::Error {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+        return io::Error::new(io::ErrorKind::InvalidInput, NotRegular { what: "a link" });
+    }
+    error
+}
+
 pub(crate) fn refuse_special(found: &Metadata) -> io::Result<()> {
     if found.is_file() {
         return Ok(());

@@ -28,6 +28,35 @@ fn what_is_added_to_is_private_and_no_pipe() {
     let both = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, both).unwrap();
     assert!(append_private(&pipe).is_err());
+    assert!(create_private(&pipe).is_err());
+    // Also if somebody reads from it.
+    let _reader = File::options().read(true).write(true).open(&pipe).unwrap();
+    assert!(create_private(&pipe).is_err());
+}
+
+#[test]
+fn a_file_is_put_in_one_step_or_not_at_all() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, part) = (root.path().join("a"), root.path().join("a.part"));
+    let victim = root.path().join("victim");
+    fs::write(&victim, "old").unwrap();
+    std::os::unix::fs::symlink(&victim, &part).unwrap();
+    let put =
+        |access, write: fn(&mut File) -> io::Result<()>| put_with(&path, &part, access, write);
+    put(NewAccess::Private, |file| file.write_all(b"one")).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"one".to_vec(), 0o600));
+    assert_eq!(fs::read(&victim).unwrap(), b"old");
+    // What fails leaves what was there, and nothing else.
+    put(NewAccess::Usual, |file| {
+        file.write_all(b"two")?;
+        Err(io::ErrorKind::StorageFull.into())
+    })
+    .unwrap_err();
+    assert_eq!(fs::read(&path).unwrap(), b"one");
+    assert!(!part.exists());
+    put(NewAccess::Usual, |file| file.write_all(b"two")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"two");
 }
 
 #[test]
@@ -36,6 +65,8 @@ fn a_link_in_the_way_is_not_followed() {
     let (victim, link) = (root.path().join("victim"), root.path().join("link"));
     fs::write(&victim, "old").unwrap();
     std::os::unix::fs::symlink(&victim, &link).unwrap();
-    assert!(create_private(&link).is_err());
+    for refused in [create_private(&link), append_private(&link)] {
+        assert_eq!(refused.unwrap_err().to_string(), "it is a link, not a regular file");
+    }
     assert_eq!(fs::read(&victim).unwrap(), b"old");
 }

@@ -187,35 +187,18 @@ fn put_file(path: &Path, object: &mut Object) -> Result<(), LakeError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // The same name each time: what a stopped run left is replaced by the next one.
     let part = folder.join(format!(".{name}{PART}"));
+    // With the permissions that the user's new files have: a lake is shared.
     let write = |object: &mut Object| {
-        let mut file = create(&part)?;
-        let mut bytes = object.bytes()?;
-        io::copy(&mut bytes, &mut file)?;
-        fs::rename(&part, path)
+        files::put_with(path, &part, files::NewAccess::Usual, |file| {
+            io::copy(&mut object.bytes()?, file).map(drop)
+        })
     };
     let mut done = write(object);
     if done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         fs::create_dir_all(folder).map_err(failed)?;
         done = write(object);
     }
-    if done.is_err() {
-        // A full disk has no place for what is of no use.
-        let _ = fs::remove_file(&part);
-    }
     done.map_err(failed)
-}
-
-/// A new file, with the permissions that the user's new files have: a lake is shared. A link or a
-/// pipe of that name is not written to.
-fn create(path: &Path) -> io::Result<fs::File> {
-    let new = || fs::OpenOptions::new().write(true).create_new(true).open(path);
-    match new() {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(path)?;
-            new()
-        }
-        made => made,
-    }
 }
 
 fn list_files(

@@ -11,10 +11,12 @@ mod hidden;
 mod judge;
 mod mode;
 mod path;
+mod quote;
 mod rule;
 mod shell;
 
 pub use judge::{Access, Decision, Hold, Judgement, Part, Place, Question, Rulebook, UNDECIDED};
 pub use mode::Mode;
 pub use path::{Pattern, plain};
+pub use quote::single_quoted;
 pub use rule::{Kind, Rule, RuleError, fits, split};

@@ -9,7 +9,7 @@
 mod sweep;
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -256,11 +256,7 @@ impl Store {
         loop {
             let data = packs.join(format!("{}-{number:04}.pack", std::process::id()));
             number += 1;
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let file = match options.open(&data) {
+            let file = match files::create_new(&data, files::NewAccess::Private) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };

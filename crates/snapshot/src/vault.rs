@@ -271,10 +271,10 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let part = part(to);
     let mode = fs::symlink_metadata(from)?.mode() & 0o7777;
-    let mut file = files::create_private(&part)?;
-    files::copy(from, &mut file)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    fs::rename(&part, to)
+    files::put_with(to, &part, files::NewAccess::Private, |file| {
+        files::copy(from, file)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))
+    })
 }
 
 fn is_equal(one: &Path, other: &Path) -> io::Result<bool> {

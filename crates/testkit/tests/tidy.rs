@@ -19,7 +19,7 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("sandbox", "sandbox", &[]),
     ("snapshot", "snapshot", &["files"]),
     ("agent", "agent", &["files", "rules", "sandbox", "snapshot", "transcript", "workshop"]),
-    ("console", "console", &["files", "transcript"]),
+    ("console", "console", &["files", "rules", "transcript"]),
     ("export", "export", &["files", "transcript"]),
     ("workshop", "workshop", &["files", "transcript"]),
     ("index", "index", &["files", "transcript"]),
@@ -261,6 +261,8 @@ fn names_let_a_reader_guess_the_type() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+const KINDS_OF_TYPES: [&str; 4] = ["struct", "enum", "trait", "type"];
+
 /// A type name means one thing, or two at most, in a crate.
 #[test]
 fn type_names_are_not_shared() {
@@ -270,8 +272,7 @@ fn type_names_are_not_shared() {
             for line in code(&path).iter().filter(|line| !line.starts_with(' ')) {
                 let mut words =
                     words(line).skip_while(|word| ["pub", "crate", "super"].contains(word));
-                let is_type =
-                    words.next().is_some_and(|word| ["struct", "enum", "trait"].contains(&word));
+                let is_type = words.next().is_some_and(|word| KINDS_OF_TYPES.contains(&word));
                 if let Some(type_name) = words.next().filter(|_| is_type) {
                     known.entry(type_name.to_owned()).or_default().insert(name(&path));
                 }
@@ -379,6 +380,46 @@ fn no_import_circles_in_the_binary() {
         }
     }
     assert!(imports.is_empty(), "these use each other: {imports:#?}");
+}
+
+/// Where files are opened for writing, or get another name, outside of the crate `files`, and why.
+/// Everything else is written by `files::{put, put_with, create_new, create_private}` and
+/// `files::append_private`, which are whole or private, follow no link, and wait for nobody.
+const WRITERS: &[(&str, &str)] = &[
+    ("crates/agent/src/shell.rs", "names a file after a command that writes into it already"),
+    ("crates/agent/src/tool/test_site.rs", "tests"),
+    ("crates/cli/src/command/chat/demo.rs", "fills a new folder"),
+    ("crates/cli/src/command/man.rs", "a folder that the user names"),
+    ("crates/cli/src/samples.rs", "sets the time of a file"),
+    ("crates/export/src/jobs/job.rs", "moves jobs to other folders"),
+    ("crates/export/src/jobs/log.rs", "sets the full log aside"),
+    ("crates/export/src/queue.rs", "sets damaged batches aside"),
+    ("crates/index/src/catalog/replace.rs", "puts a new catalog in the place of the old one"),
+    ("crates/sandbox/src/mounts.rs", "empty files that others are mounted on"),
+    ("crates/snapshot/src/restore.rs", "takes a plan away in one step"),
+    ("crates/snapshot/src/sealed.rs", "reads a folder's files as they are"),
+    ("crates/snapshot/src/store/sweep.rs", "locks packs, and cuts them off"),
+    ("crates/workshop/src/pack/unpack.rs", "takes files that were verified"),
+    ("crates/workshop/src/redact.rs", "a file of the user, which is not private"),
+    ("crates/workshop/src/store/disk.rs", "every write into a home"),
+    ("crates/workshop/src/work.rs", "adds lines to a file that it has just written"),
+];
+
+#[test]
+fn files_are_written_in_one_place() {
+    let mut found = BTreeSet::new();
+    let signs = ["OpenOptions", "fs::rename(", "File::create(", "File::options("];
+    for path in sources().iter().filter(|path| !is_test(path)) {
+        let is_writer = code(path).iter().any(|line| signs.iter().any(|sign| line.contains(sign)));
+        let name = name(path);
+        let is_free = ["crates/files/", "crates/testkit/"].iter().any(|one| name.starts_with(one));
+        found.extend(Some(name).filter(|name| is_writer && !is_free && name.contains("/src/")));
+    }
+    let known: BTreeSet<String> = WRITERS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let new: Vec<_> = found.difference(&known).collect();
+    assert!(new.is_empty(), "use the crate `files`, or say why not: {new:#?}");
+    let gone: Vec<_> = known.difference(&found).collect();
+    assert!(gone.is_empty(), "these no longer do: {gone:#?}");
 }
 
 /// Errors of reading say which file, and which line.

@@ -6,10 +6,12 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rules::single_quoted;
 
 use crate::images;
 use crate::settings::Source;
@@ -99,22 +101,22 @@ fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
     let cwd = if cwd.is_dir() { cwd } else { site.root.clone() };
     let folder = site.shells.temp(Some(id))?;
     let (input, errors) = (folder.join("input"), folder.join("errors"));
-    private(&input)?.write_all(format!("{}\n", start.input).as_bytes())?;
-    private(&errors)?;
+    files::create_private(&input)?.write_all(format!("{}\n", start.input).as_bytes())?;
+    files::create_private(&errors)?;
     let prelude = PREPARING.contains(&hook.event.as_str()).then(|| folder.join("env"));
     let mut script = String::new();
     if let Some(path) = &prelude {
-        private(path)?;
-        let _ = writeln!(script, "export {ENV_FILE}={}", quoted(&path.to_string_lossy()));
+        files::create_private(path)?;
+        let _ = writeln!(script, "export {ENV_FILE}={}", single_quoted(&path.to_string_lossy()));
     }
     for (name, value) in &start.variables {
-        let _ = writeln!(script, "export {name}={}", quoted(value));
+        let _ = writeln!(script, "export {name}={}", single_quoted(value));
     }
     let _ = write!(
         script,
         "{{\n{command}\n}} < {} 2> {}",
-        quoted(&input.to_string_lossy()),
-        quoted(&errors.to_string_lossy())
+        single_quoted(&input.to_string_lossy()),
+        single_quoted(&errors.to_string_lossy())
     );
     let is_projects = matches!(hook.source, Source::Project | Source::Local);
     let files = [input, errors.clone()].into_iter().chain(prelude.clone()).collect();
@@ -161,18 +163,6 @@ fn says_async(output: &Path) -> bool {
     line.contains("\"async\"")
         && serde_json::from_str::<serde_json::Value>(line)
             .is_ok_and(|answer| answer["async"] == true)
-}
-
-/// A file that only the user can access.
-fn private(path: &PathBuf) -> io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.write(true).create(true).truncate(true).open(path)
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Waits for hooks that nobody waited for, at the end of a session.

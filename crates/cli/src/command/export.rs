@@ -1,11 +1,11 @@
 //! `quipu export`: a whole session as one document.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use files::Attributes;
+use files::NewAccess;
 use transcript::conversation::agents::{Owner, WithAgents};
 use transcript::conversation::markdown::Writer;
 use transcript::conversation::place::Session;
@@ -18,6 +18,7 @@ use workshop::pack::{PackPage, Packing, pack};
 use workshop::{DocumentFile, Force};
 
 use crate::as_json::{self, Versioned};
+use crate::document::write_document;
 use crate::failure::Failure;
 use crate::out::{HarmlessJson, JSON_VERSION, Visible, write_json};
 use crate::outside::outside_of_homes;
@@ -135,50 +136,14 @@ fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     let note = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
             let force = if args.force { Force::Always } else { Force::Never };
-            match DocumentFile::at(path, &session.path, force)? {
-                DocumentFile::Special(path) => {
-                    let failed = |error| Failure::unwritable(&path, error);
-                    let mut file = BufWriter::new(files::open_special(&path).map_err(failed)?);
-                    let note = write_markdown(args, &session, &family, mask, Visible(&mut file))?;
-                    file.flush().map(|()| note).map_err(failed)?
-                }
-                DocumentFile::Regular(path) => replace(&path, force, |file| {
-                    write_markdown(args, &session, &family, mask, Visible(file))
-                })?,
-            }
+            let place = DocumentFile::at(path, &session.path, force)?;
+            write_document(&place, force, NewAccess::Usual, |file| {
+                write_markdown(args, &session, &family, mask, Visible(file))
+            })?
         }
         None => write_markdown(args, &session, &family, mask, Visible(&mut world.out))?,
     };
     Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
-}
-
-/// Writes a file in one step: half a document is none, and what was there before is better.
-fn replace<T>(
-    path: &Path,
-    force: Force,
-    write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let failed = |error| Failure::unwritable(path, error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The umask decides, as for every new file: a document is meant to be passed on.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let temp = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    let mut file = BufWriter::new(temp);
-    let written = write(&mut file).map_err(|failure| failure.while_writing(path))?;
-    let temp = file.into_inner().map_err(|error| failed(error.into_error()))?;
-    if let Ok(old) = files::open(path) {
-        Attributes::of(&old).and_then(|kept| kept.give(temp.as_file())).map_err(failed)?;
-    }
-    let placed = match force {
-        Force::Never => temp.persist_noclobber(path),
-        Force::InUse | Force::Always => temp.persist(path),
-    };
-    placed.map(|_| written).map_err(|error| failed(error.error))
 }
 
 /// Writes the document. Returns what to say about secrets.
@@ -225,16 +190,8 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
         Some(path) => {
             outside_of_homes(world, path, "write the file to any other folder")?;
             let force = if args.force { Force::Always } else { Force::Never };
-            match DocumentFile::at(path, &session.path, force)? {
-                DocumentFile::Special(path) => {
-                    let failed = |error| Failure::unwritable(&path, error);
-                    let mut file = BufWriter::new(files::open_special(&path).map_err(failed)?);
-                    let hidden =
-                        write(&mut file).map_err(|failure| failure.while_writing(&path))?;
-                    file.flush().map(|()| hidden).map_err(failed)?
-                }
-                DocumentFile::Regular(path) => replace(&path, force, write)?,
-            }
+            let place = DocumentFile::at(path, &session.path, force)?;
+            write_document(&place, force, NewAccess::Usual, write)?
         }
         None => write(&mut world.out)?,
     };
@@ -257,7 +214,7 @@ fn write_html(
         write_end(out)?;
         return Ok(hidden);
     }
-    let mut counted = Counted { out, bytes: 0 };
+    let mut counted = CountedWriter { out, bytes: 0 };
     let mut hidden = write_file(session, wish, &mut counted).map_err(failed)?;
     let page = PackPage::Written(counted.bytes);
     let redactor = wish.cover.is_some().then_some(wish.redactor);
@@ -271,12 +228,12 @@ fn write_html(
 }
 
 /// Counts what goes through.
-struct Counted<'a> {
+struct CountedWriter<'a> {
     out: &'a mut dyn Write,
     bytes: u64,
 }
 
-impl Write for Counted<'_> {
+impl Write for CountedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.bytes += count as u64;

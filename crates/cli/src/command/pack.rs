@@ -1,13 +1,14 @@
 //! `quipu pack`: sessions in one file, for another machine or another person.
 
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use files::NewAccess;
 use serde::Serialize;
 use transcript::conversation::place::Session;
 use workshop::pack::{PackPage, Packed, PackedSession, Packing, pack as write_pack};
 use workshop::{DocumentFile, Error, Force};
 
+use crate::document::write_document;
 use crate::failure::Failure;
 use crate::out::{BOLD, JSON_VERSION, WARN};
 use crate::page::{Lead, Page, label, styled, unstyled};
@@ -83,37 +84,20 @@ pub(crate) fn pack(world: &mut World, args: &PackArgs) -> Result<(), Failure> {
         for session in &sessions {
             DocumentFile::at(&args.output, &session.path, force)?;
         }
-        match DocumentFile::at(&args.output, &sessions[0].path, force)? {
-            DocumentFile::Special(path) => {
-                let failed = |error| Failure::unwritable(&path, error);
-                let mut file = BufWriter::new(files::open_special(&path).map_err(failed)?);
-                let packed = write_pack(&packing, &mut file)?;
-                file.flush().map(|()| packed).map_err(failed)?
-            }
-            DocumentFile::Regular(path) => to_file(&packing, &path, force)?,
-        }
+        let place = DocumentFile::at(&args.output, &sessions[0].path, force)?;
+        // Only its owner can read it, because it may hold anything.
+        write_document(&place, force, NewAccess::Private, |file| {
+            write_pack(&packing, file).map_err(|error| match error {
+                // Without the name of the temporary file, which the user does not know.
+                Error::Unwritable { source, .. } => {
+                    Failure::unwritable(place.path(), source.kind().into())
+                }
+                other => other.into(),
+            })
+        })?
     };
     let is_beside = is_stdout && !args.dry_run;
     report(world, args, &packed, is_beside)
-}
-
-/// Writes a file in one step. Only its owner can read it, because it may hold anything.
-fn to_file(packing: &Packing<'_>, path: &Path, force: Force) -> Result<Packed, Failure> {
-    let failed = |error| Failure::unwritable(path, error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let temp = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    let mut file = BufWriter::with_capacity(1 << 18, temp);
-    let packed = write_pack(packing, &mut file).map_err(|error| match error {
-        // Without the name of the temporary file, which the user does not know.
-        Error::Unwritable { source, .. } => failed(source.kind().into()),
-        other => other.into(),
-    })?;
-    let temp = file.into_inner().map_err(|error| failed(error.into_error()))?;
-    let placed = match force {
-        Force::Never => temp.persist_noclobber(path),
-        Force::InUse | Force::Always => temp.persist(path),
-    };
-    placed.map(|_| packed).map_err(|error| failed(error.error))
 }
 
 fn report(

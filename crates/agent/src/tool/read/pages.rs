@@ -38,15 +38,12 @@ pub(super) struct Pages {
     /// The objects of the pages, in order.
     order: Vec<u32>,
     /// The pages, with what they inherit.
-    dicts: BTreeMap<u32, Members>,
+    dicts: BTreeMap<u32, Vec<Member>>,
     /// How many more nodes of the tree may be looked at.
     left: usize,
 }
 
-/// The members of a dictionary.
-type Members = Vec<Member>;
-
-/// A name and a value.
+/// A name and a value of a dictionary.
 type Member = (Vec<u8>, Vec<u8>);
 
 impl Pages {
@@ -73,7 +70,7 @@ impl Pages {
         }
         let Some(object) = self.objects.get(&number) else { return };
         let Some(dict) = Dict::of(&object.value) else { return };
-        let mut inherited: Members = above.to_vec();
+        let mut inherited: Vec<Member> = above.to_vec();
         for name in INHERITED {
             if let Some(value) = dict.get(name) {
                 inherited.retain(|(known, _)| known != name);
@@ -308,7 +305,7 @@ fn contained(dict: &Dict, bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
 }
 
 /// The members of a dictionary, in their order.
-struct Dict(Members);
+struct Dict(Vec<Member>);
 
 impl Dict {
     fn of(bytes: &[u8]) -> Option<Dict> {
