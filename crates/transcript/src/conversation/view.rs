@@ -36,7 +36,9 @@ mod step;
 pub use call::{Call, CallResult};
 pub use number::{dollars, grouped, local, short_number, size};
 pub use piece::{Piece, Raw, visible};
-pub use session::{AgentView, Run, SessionView, StartView, TurnPlace, TurnView, UsageView, runs};
+pub use session::{
+    AgentView, Run, SessionView, StartView, TurnPlace, TurnView, UsageView, runs, turn_end,
+};
 pub use step::{Answer, BlockView, EventView, Item, MessageView, Orphan, Role, headline, items};
 
 use crate::conversation::Conversation;

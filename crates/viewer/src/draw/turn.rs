@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 use transcript::conversation::table::Table;
-use transcript::conversation::turn::{Outcome, Step, Turn};
+use transcript::conversation::turn::{Step, Turn};
+use transcript::conversation::view;
 
 use super::Drawing;
 use crate::escape::line;
@@ -72,14 +73,7 @@ fn calls_of(flow: &Flow, table: &Table, number: usize) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// A note below a turn that has not simply ended.
+/// A note below a turn whose end does not show.
 pub(super) fn turn_end(turn: &Turn) -> Markup {
-    let words = match turn.outcome {
-        Outcome::Answered | Outcome::Local | Outcome::Interrupted => return html! {},
-        Outcome::Failed => "The API failed here.",
-        Outcome::Compacted => "A compaction follows.",
-        Outcome::Open => "A call has no result yet, or its result has no answer.",
-        Outcome::Unanswered => "There is no answer.",
-    };
-    html! { p.outcome { (words) } }
+    html! { @if let Some(words) = view::turn_end(turn.outcome) { p.outcome { (words) } } }
 }

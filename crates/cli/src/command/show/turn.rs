@@ -77,17 +77,7 @@ pub(super) fn write(
             },
         }
     }
-    let end = match turn.outcome {
-        Outcome::Open => "the model did not continue",
-        Outcome::Unanswered => "not answered",
-        Outcome::Answered
-        | Outcome::Interrupted
-        | Outcome::Failed
-        | Outcome::Local
-        | Outcome::Compacted => {
-            return Ok(());
-        }
-    };
+    let Some(end) = view::turn_end(turn.outcome) else { return Ok(()) };
     apart(page, &mut before, Apart::Text)?;
     Ok(page.line(&[styled(WARN, format!("({end})"))])?)
 }

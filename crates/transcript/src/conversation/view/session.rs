@@ -9,7 +9,7 @@ use crate::conversation::agents::{Body, Owner, SubAgent, WithAgents};
 use crate::conversation::graph::ChainId;
 use crate::conversation::id::AgentId;
 use crate::conversation::table::{Answer, BlockId, ReportedUsage, RowId};
-use crate::conversation::turn::Turn;
+use crate::conversation::turn::{Outcome, Turn};
 use crate::conversation::usage::Usage;
 use crate::conversation::{Conversation, Turns};
 use crate::format::input::Input;
@@ -34,6 +34,19 @@ pub struct Run<'a> {
     pub place: TurnPlace<'a>,
     /// The turns.
     pub turns: Vec<Turn>,
+}
+
+/// How a turn ended that is not complete, for people. The end of others is among their items.
+pub fn turn_end(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Open => Some("the model did not continue"),
+        Outcome::Unanswered => Some("not answered"),
+        Outcome::Answered
+        | Outcome::Interrupted
+        | Outcome::Failed
+        | Outcome::Local
+        | Outcome::Compacted => None,
+    }
 }
 
 /// All turns of a session: the live ones, those of abandoned branches, those of each sub-agent.
