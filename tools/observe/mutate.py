@@ -6,6 +6,7 @@ machine; a mutant is named after its bytes, so that answers to it are kept like 
 """
 import copy
 import hashlib
+import itertools
 import json
 import random
 
@@ -198,14 +199,23 @@ def made(case, names, records):
     return cases.Case(path.stem, "mutant", path, case.session)
 
 
+def rank(seed, number, name):
+    """Of all sources, the one with the highest rank is taken."""
+    return hashlib.sha256(f"{seed} {number} {name}".encode()).digest()
+
+
 def mutants(count, seed):
-    """So many different changed sessions."""
-    rng = random.Random(seed)
+    """So many different changed sessions. Each depends on its number and the seed, and not on the
+    ones before it: where a source is added, most numbers keep theirs."""
     sources = [(case, read(case)) for case in cases.chosen([], ["edited", "observed", "recorded"])]
-    sources = [(case, records) for case, records in sources if records]
+    sources = {case.name: (case, records) for case, records in sources if records}
     found = {}
-    while len(found) < count:
-        case, records = rng.choice(sources)
+    for number in itertools.count():
+        if len(found) >= count:
+            break
+        name = max(sources, key=lambda name: rank(seed, number, name))
+        case, records = sources[name]
+        rng = random.Random(f"{seed} {number}")
         records = copy.deepcopy(records)
         changes = rng.choices(CHANGES, k=rng.choice([1, 1, 2, 3]))
         for change in changes:
