@@ -38,6 +38,34 @@ fn reference() {
     assert_snapshot!(text);
 }
 
+/// `docs/configuration.md` says of every command what it writes, or that it only reads.
+#[test]
+fn every_command_is_known_to_write_or_only_to_read() {
+    let text = std::fs::read_to_string(testkit::root().join("docs/configuration.md")).unwrap();
+    let (_, text) = text.split_once("## What Quipu writes").unwrap();
+    let (table, reading) = text.split_once("These only read:").unwrap();
+    let (reading, _) = reading.split_once("\n\n").unwrap();
+    // Every second part stands between back quotes.
+    let quoted = |text: &str| -> Vec<String> {
+        text.split('`').skip(1).step_by(2).map(|name| name.replace('\n', " ")).collect()
+    };
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split('|').next());
+    let writing: Vec<String> = rows.flat_map(quoted).collect();
+    let reading = quoted(reading);
+    let commands = commands(&Env::bare());
+    let is_group = |name: &str| commands.iter().any(|one| one.starts_with(&format!("{name} ")));
+    for command in commands.iter().filter(|name| !name.is_empty() && !is_group(name)) {
+        let (writes, reads) = (writing.contains(command), reading.contains(command));
+        assert!(writes != reads, "{command}: in the table {writes}, in the list {reads}");
+    }
+    for name in writing.iter().chain(&reading) {
+        // With the flag that makes it write, or what the client calls.
+        let command = name.split(" --").next().unwrap();
+        let is_known = commands.iter().any(|one| one == command) || command == "hook stop";
+        assert!(is_known, "{name} is no command");
+    }
+}
+
 #[test]
 fn completions_and_manual_are_made() {
     let env = Env::bare();
