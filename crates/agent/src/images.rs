@@ -25,6 +25,9 @@ use crate::hook::Hook;
 use crate::permit::real;
 use crate::tool::{Answer, Call, Site, Trouble, text};
 
+/// How ids of calls begin that make the text of a prompt: they run before it is recorded.
+pub(crate) const EXPANSION: &str = "command-";
+
 /// Why a command is a question that would run otherwise.
 pub(crate) const NO_IMAGE: &str = "no image can be taken that it could be undone with";
 
@@ -49,8 +52,10 @@ pub struct Images {
 struct Inner {
     roots: Vec<PathBuf>,
     recorder: Option<Recorder>,
-    /// Why no image can be taken.
+    /// Why no image can ever be taken.
     broken: Option<String>,
+    /// Why the last one could not be taken.
+    trouble: Option<String>,
     /// The record of the last prompt, and the one that has an image already.
     prompt: Option<String>,
     seen: Option<String>,
@@ -104,7 +109,7 @@ impl Images {
             if let Some(mut recorder) = inner.recorder.take() {
                 recorder.save();
             }
-            (inner.broken, inner.seen) = (None, None);
+            (inner.broken, inner.trouble, inner.seen) = (None, None, None);
         }
     }
 
@@ -161,27 +166,28 @@ impl Images {
         }
     }
 
-    /// Opens the store and takes the first image, if that has not happened yet.
+    /// Opens the store and takes the first image, if that has not happened yet; another one if the
+    /// last one could not be taken.
     fn ready(&self, inner: &mut Inner) -> Result<(), String> {
         if let Some(why) = &inner.broken {
             return Err(why.clone());
         }
-        if inner.recorder.is_some() {
-            return Ok(());
-        }
-        let opened =
-            Recorder::open(&self.wishes.folder, &self.session, &inner.roots, self.wishes.limits);
-        let warmed = opened.and_then(|mut recorder| {
-            recorder.warm(now())?;
-            Ok(recorder)
-        });
-        match warmed {
-            Ok(recorder) => {
-                inner.recorder = Some(recorder);
-                Ok(())
+        let done = match &mut inner.recorder {
+            Some(_) if inner.trouble.is_none() => return Ok(()),
+            Some(recorder) => {
+                let about = About { prompt: inner.prompt.clone(), ..About::default() };
+                recorder.take(Event::Look, about, now()).map(drop)
             }
-            Err(error) => Err(inner.failed(&error)),
-        }
+            None => self.opened(inner).map(|recorder| inner.recorder = Some(recorder)),
+        };
+        inner.settled(done)
+    }
+
+    fn opened(&self, inner: &Inner) -> Result<Recorder, ScanError> {
+        let ImageWishes { folder, limits } = &self.wishes;
+        let mut recorder = Recorder::open(folder, &self.session, &inner.roots, *limits)?;
+        recorder.warm(now())?;
+        Ok(recorder)
     }
 
     fn moment(&self, event: Event, about: About, reach: &Reach) -> Result<(), String> {
@@ -193,10 +199,18 @@ impl Images {
         inner.seen.clone_from(&inner.prompt);
         let Some(recorder) = &mut inner.recorder else { return Ok(()) };
         let taken = match reach {
-            Reach::File(path) if !is_first => recorder.touch(event, about, path, now()),
-            _ => recorder.take(event, about, now()),
+            Reach::File(path) => {
+                let looked = if is_first {
+                    let about = About { call: None, ..about.clone() };
+                    recorder.take(Event::Look, about, now()).map(drop)
+                } else {
+                    Ok(())
+                };
+                looked.and_then(|()| recorder.touch(event, about, path, now()))
+            }
+            Reach::All => recorder.take(event, about, now()),
         };
-        taken.map(drop).map_err(|error| inner.failed(&error))
+        inner.settled(taken.map(drop))
     }
 
     /// What rewinding the files to before a prompt would do; or does it. As in Claude Code, `Err`
@@ -227,18 +241,14 @@ impl Images {
         if planned.steps.is_empty() {
             return Ok(json!({"canRewind": true, "skippedLinks": 0}));
         }
-        let about = About {
-            tool: Some("rewind".to_owned()),
-            call: Some("rewind".to_owned()),
-            prompt: None,
-        };
-        let taken = recorder.take(Event::Before, about.clone(), now());
-        taken.map_err(|error| say(&error))?;
+        recorder.take(Event::Before, About::rewind(), now()).map_err(|error| say(&error))?;
         let journal = Journal::new(recorder.store(), recorder.vault(), limits);
-        let rewind = journal.prepare(&self.session, None, planned.steps, now());
-        let rewind = rewind.map_err(|error| say(&error))?;
-        journal.commit(&rewind).map_err(|error| say(&error))?;
-        recorder.take(Event::After, about, now()).map_err(|error| say(&error))?;
+        let prepared = journal.prepare(&self.session, None, planned.steps, now());
+        let done = prepared.and_then(|rewind| journal.commit(&rewind));
+        // Whatever came of it: what is changed afterwards is someone else's.
+        let after = recorder.take(Event::After, About::rewind(), now());
+        done.map_err(|error| say(&error))?;
+        after.map_err(|error| say(&error))?;
         Ok(json!({"canRewind": true, "skippedLinks": 0}))
     }
 }
@@ -300,21 +310,23 @@ fn shown(store: &Store, planned: &Plan, wish: &Backwards) -> Value {
 
 impl Inner {
     fn about(&self, call: &Call) -> About {
+        // There is no record yet of the prompt that a command of the user's stands for.
+        let is_early = call.id.starts_with(EXPANSION);
         About {
-            prompt: self.prompt.clone(),
+            prompt: self.prompt.clone().filter(|_| !is_early),
             call: Some(call.id.clone()),
             tool: Some(call.name.clone()),
         }
     }
 
-    /// Notes why there was no image. What may pass is tried again next time.
-    fn failed(&mut self, error: &ScanError) -> String {
-        let why = error.to_string();
-        let is_large = matches!(error, ScanError::TooMany { .. } | ScanError::TooMuch { .. });
-        if is_large && self.recorder.is_none() || matches!(error, ScanError::Inside { .. }) {
-            self.broken = Some(why.clone());
+    /// Notes whether there is an image, and why not. What may pass is tried again next time.
+    fn settled(&mut self, taken: Result<(), ScanError>) -> Result<(), String> {
+        let failed = taken.as_ref().err().map(ToString::to_string);
+        if matches!(taken, Err(ScanError::Inside { .. })) {
+            self.broken.clone_from(&failed);
         }
-        why
+        self.trouble.clone_from(&failed);
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -362,14 +374,12 @@ pub(crate) fn around(
     if before.is_err() {
         return answer;
     }
-    let mut inner = images.inner();
     // A command that goes on in the background has no end that could be told from what others do.
-    if inner.going_on.remove(&call.id) {
-        inner.unended.push(about);
-    } else {
-        drop(inner);
-        // If this fails, the next command is a question.
-        let _ = images.moment(Event::After, about, &reach);
+    let goes_on = images.inner().going_on.remove(&call.id);
+    let event = if goes_on { Event::Look } else { Event::After };
+    // If this fails, the next command is a question.
+    if images.moment(event, about.clone(), &reach).is_ok() && goes_on {
+        images.inner().unended.push(about);
     }
     answer
 }

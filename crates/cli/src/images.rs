@@ -11,7 +11,7 @@ use snapshot::moment::prompts;
 use snapshot::restore::{Journal, SettledHow};
 use snapshot::store::no_hook;
 use snapshot::tree::Why;
-use snapshot::{About, Event, Limits, Log, Moment, Recorder, Store, Vault, upkeep};
+use snapshot::{About, Event, Limits, Log, Moment, Recorder, ScanError, Store, Vault, upkeep};
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
 use transcript::conversation::turn::Turn;
@@ -72,7 +72,12 @@ pub(crate) fn open(world: &mut World) -> Result<Kept, Failure> {
     let store = Store::open(&folder, no_hook()).map_err(unreadable)?;
     let vault = Vault::new(&folder.join("objects"));
     let kept = Kept { store, vault, limits: world.snapshots.limits() };
-    let settled = kept.journal().settle();
+    let settled = kept.journal().settle(&mut |rewind, event| {
+        for session in [Some(&rewind.session), rewind.made.as_ref()].into_iter().flatten() {
+            // Without it, what is changed meanwhile is a question of who did it: nothing is lost.
+            let _ = record(world, &kept, session, event);
+        }
+    });
     let settled = settled.map_err(|error| Failure::usage(error.to_string(), None))?;
     for one in settled {
         let what = match &one.how {
@@ -115,29 +120,42 @@ pub(crate) fn settle(world: &mut World) -> Result<(), Failure> {
     }
 }
 
-/// Records an image around a rewind, which is a change like others: a later rewind goes back behind
-/// it. A session without images has none of it.
-pub(crate) fn record(
-    world: &World,
+/// Puts files back between two images of a session, and of one that goes on from it. They are taken
+/// whatever comes of it: what is changed afterwards is someone else's.
+pub(crate) fn around<T>(
+    world: &mut World,
     kept: &Kept,
-    session: &str,
-    event: Event,
-) -> Result<(), Failure> {
+    (session, made): (&str, Option<&str>),
+    act: impl FnOnce(&mut World) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    record(world, kept, session, Event::Before).map_err(|error| {
+        Failure::kept(format!("nothing was changed: {error}"), "free space, and run it again")
+    })?;
+    let done = act(world);
+    for session in [Some(session), made].into_iter().flatten() {
+        if let Err(error) = record(world, kept, session, Event::After) {
+            let text = format!("there is no image of the files as they are now: {error}");
+            world.out.note(&text)?;
+        }
+    }
+    done
+}
+
+/// Records an image around a rewind. A session without images has none of it.
+fn record(world: &World, kept: &Kept, session: &str, event: Event) -> Result<(), ScanError> {
     let moments = Log::of(kept.store.folder(), session).and_then(|log| log.read().ok());
     let Some(last) = moments.and_then(|moments| moments.last().cloned()) else { return Ok(()) };
     let roots: Vec<PathBuf> = last.trees.into_iter().map(|tree| tree.root).collect();
-    let about =
-        About { tool: Some("rewind".to_owned()), call: Some("rewind".to_owned()), prompt: None };
-    let taken = Recorder::open(kept.store.folder(), session, &roots, kept.limits)
-        .and_then(|mut recorder| recorder.take(event, about, world.clock()));
-    taken.map(drop).map_err(|error| {
-        Failure::kept(format!("nothing was changed: {error}"), "free space, and run it again")
-    })
+    let mut recorder = Recorder::open(kept.store.folder(), session, &roots, kept.limits)?;
+    recorder.take(event, About::rewind(), world.clock()).map(drop)
 }
 
 /// Takes back the session that a rewind made.
 pub(crate) fn remove_session(world: &mut World, made: &str) -> Result<(), Failure> {
     let journal = world.workshop.journal()?;
+    // One that was being made when its process was stopped is complete then, or gone.
+    let swept = journal.sweep(&mut Real, world.now);
+    swept.map_err(|error| Failure::unwritable(&world.journal_folder(), error))?;
     let entries = journal.entries();
     let entries = entries.map_err(|error| Failure::unreadable(&world.journal_folder(), error))?;
     let is_its = |entry: &&store::Entry| entry.made.as_deref() == Some(made);
@@ -169,7 +187,14 @@ pub(crate) fn inherit(world: &mut World, from: &Session, outcome: &Outcome) -> R
     Ok(())
 }
 
-/// Deletes the images of a session that is deleted for good.
+/// Where the images of a session are listed; `None` if it has none.
+pub(crate) fn of(world: &World, session: &Session) -> Option<PathBuf> {
+    let folder = world.snapshots_folder().ok()?;
+    let log = Log::of(&folder, session.id.as_str())?;
+    log.path().exists().then(|| log.path().to_owned())
+}
+
+/// Deletes the images of a session, for good.
 pub(crate) fn forget(world: &mut World, session: &Session) -> Result<(), Failure> {
     let Ok(folder) = world.snapshots_folder() else { return Ok(()) };
     // A rewind that was stopped is completed before its plan is gone.

@@ -39,34 +39,50 @@ pub(crate) fn save(store: &Store, root: &Path, image: &Arc<Folder>) -> io::Resul
     files::put(&file(store, root), &bytes, files::Durability::Process)
 }
 
-/// The image that was saved last, with its marks.
+/// The image that was saved last, with its marks. Where one thing is damaged, others may be: then
+/// everything that is stored is looked at.
 pub(crate) fn load(store: &Store, root: &Path) -> Option<Arc<Folder>> {
-    let bytes = files::read(file(store, root), MOST).ok()?;
-    let (body, seal) = bytes.split_last_chunk::<{ Hash::LENGTH }>()?;
-    if Hash::of(body).0 != *seal {
-        return None;
+    let loaded = read(store, root);
+    if loaded.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+        // What cannot be read now is found when it is needed.
+        let _ = store.look_over(0, None);
     }
-    let (id, marks) = body.strip_prefix(MAGIC)?.split_first_chunk::<{ Hash::LENGTH }>()?;
-    let image = Folder::load(store, Hash(*id)).ok()?;
+    loaded.ok()
+}
+
+fn read(store: &Store, root: &Path) -> io::Result<Arc<Folder>> {
+    let bytes = files::read(file(store, root), MOST)?;
+    let (id, marks) = parse(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+    let image = Folder::load(store, id)?;
     let mut marks = marks.chunks_exact(8);
     let image = marked(store, &image, &mut marks)?;
-    marks.next().is_none().then_some(image)
+    if marks.next().is_none() { Ok(image) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+fn parse(bytes: &[u8]) -> Option<(Hash, &[u8])> {
+    let (body, seal) = bytes.split_last_chunk::<{ Hash::LENGTH }>()?;
+    let body = body.strip_prefix(MAGIC).filter(|_| Hash::of(body).0 == *seal)?;
+    let (id, marks) = body.split_first_chunk::<{ Hash::LENGTH }>()?;
+    Some((Hash(*id), marks))
 }
 
 fn marked(
     store: &Store,
     folder: &Folder,
     marks: &mut std::slice::ChunksExact<'_, u8>,
-) -> Option<Arc<Folder>> {
+) -> io::Result<Arc<Folder>> {
     let mut items = Vec::with_capacity(folder.items.len());
     for item in &folder.items {
-        let mark = u64::from_le_bytes(*marks.next()?.first_chunk()?);
+        let mark = marks.next().and_then(|mark| mark.first_chunk());
+        let mark = u64::from_le_bytes(*mark.ok_or(io::ErrorKind::InvalidData)?);
         let what = match &item.what {
             What::Folder(below) => What::Folder(marked(store, below, marks)?),
-            What::File { hash, .. } if !store.has(*hash) => return None,
+            What::File { hash, .. } if !store.has(*hash) => {
+                return Err(io::ErrorKind::NotFound.into());
+            }
             what => what.clone(),
         };
         items.push(Item { name: item.name.clone(), mark, mode: item.mode, what });
     }
-    Some(Arc::new(Folder { mode: folder.mode, id: folder.id, items }))
+    Ok(Arc::new(Folder { mode: folder.mode, id: folder.id, items }))
 }

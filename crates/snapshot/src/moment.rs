@@ -1,9 +1,10 @@
 //! The log of a session: which image there was at which moment.
 //!
 //! One line for each moment, only ever appended. Invariants: a line that is not whole is not there;
-//! between a `before` and its `after` the agent acted, and outside of them someone else did.
+//! between a `before` and its `after` the agent acted, and outside of them someone else did; where
+//! nobody saw the end of a call, it may have been either.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash::Hash;
 use crate::store::Hook;
+use crate::tree::State;
 use crate::wire;
 
 /// A log, at most.
@@ -27,7 +29,8 @@ pub enum Event {
     Before,
     /// It has.
     After,
-    /// Neither: someone looked.
+    /// Neither: someone looked. If a call is named that has not ended, it goes on in the background
+    /// from here.
     Look,
 }
 
@@ -40,13 +43,23 @@ pub struct About {
     /// The id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The name of the tool; [`HOOK`] for a hook.
+    /// The name of the tool; [`HOOK`] for a hook, [`REWIND`] for a rewind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
 
 /// What stands for the name of the tool in moments of hooks.
 pub const HOOK: &str = "hook";
+/// What stands for the name of the tool, and for the call, in moments of rewinds.
+pub const REWIND: &str = "rewind";
+
+impl About {
+    /// A rewind, or taking one back: a change like others, so that a later rewind goes back behind
+    /// it. It belongs to no prompt.
+    pub fn rewind() -> About {
+        About { prompt: None, call: Some(REWIND.to_owned()), tool: Some(REWIND.to_owned()) }
+    }
+}
 
 /// The image of one folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +82,15 @@ pub struct LeftOut {
     pub unreadable: u64,
 }
 
+/// The one file that a call changes, where no image covers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Single {
+    #[serde(with = "wire::path")]
+    pub path: PathBuf,
+    /// None if nothing is there.
+    pub state: Option<State>,
+}
+
 /// A moment of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
@@ -78,6 +100,8 @@ pub struct Moment {
     #[serde(flatten)]
     pub about: About,
     pub trees: Vec<Tree>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single: Option<Single>,
     #[serde(default)]
     pub left_out: LeftOut,
 }
@@ -86,6 +110,10 @@ impl Moment {
     /// The image of a folder.
     pub fn image(&self, root: &Path) -> Option<Hash> {
         self.trees.iter().find(|tree| tree.root == root).map(|tree| tree.image)
+    }
+
+    fn call(&self) -> &str {
+        self.about.call.as_deref().unwrap_or_default()
     }
 }
 
@@ -198,6 +226,8 @@ fn ends_whole(path: &Path) -> io::Result<bool> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
     Agent,
+    /// The agent or someone else: a call goes on in the background, or was not seen to end.
+    Unsure,
     /// A person, or another program.
     Other,
 }
@@ -215,47 +245,90 @@ pub struct Span<'a> {
     pub prompt: Option<&'a str>,
 }
 
-/// The prompt that each moment belongs to. A hook that runs before there is a record of the prompt
-/// belongs to the next one.
+/// The prompt that each moment belongs to. What runs before there is a record of the prompt, as
+/// hooks do, belongs to the next one.
 pub fn prompts(moments: &[Moment]) -> Vec<Option<&str>> {
     let mut next = None;
     let of_moment = |moment| {
         let Moment { about, .. }: &Moment = moment;
         let prompt = about.prompt.as_deref();
         next = prompt.or(next);
-        prompt.or(next.filter(|_| about.tool.as_deref() == Some(HOOK)))
+        prompt.or(next.filter(|_| about.tool.as_deref() != Some(REWIND)))
     };
     let mut all: Vec<Option<&str>> = moments.iter().rev().map(of_moment).collect();
     all.reverse();
     all
 }
 
+/// For each moment the next one of the same call, unless the call is only begun again there.
+fn goes_on(moments: &[Moment]) -> Vec<Option<usize>> {
+    let mut last: HashMap<&str, usize> = HashMap::new();
+    let mut all = vec![None; moments.len()];
+    for (at, moment) in moments.iter().enumerate().rev() {
+        let call = moment.call();
+        all[at] = last.get(call).copied().filter(|next| moments[*next].event != Event::Before);
+        last.insert(call, at);
+    }
+    all
+}
+
 /// Divides a log into what the agent did and what others did; the last span reaches until now.
 pub fn spans(moments: &[Moment]) -> Vec<Span<'_>> {
-    let mut open: HashSet<&str> = HashSet::new();
-    let mut last: Option<(&About, Option<&str>)> = None;
-    let prompts = prompts(moments);
+    let (prompts, goes_on) = (prompts(moments), goes_on(moments));
+    // The last moments of calls that have not ended.
+    let mut open: Vec<usize> = Vec::new();
     let mut spans = Vec::new();
     for (at, from) in moments.iter().enumerate() {
-        let call = from.about.call.as_deref().unwrap_or_default();
-        match from.event {
-            // Calls of an earlier prompt that never ended were stopped with their process.
-            Event::Before => {
-                if last.is_some_and(|(_, prompt)| prompt != prompts[at]) {
-                    open.clear();
-                }
-                open.insert(call);
-                last = Some((&from.about, prompts[at]));
-            }
-            Event::After => {
-                open.remove(call);
-            }
-            Event::Look => {}
+        let is_open = open.iter().any(|one| moments[*one].call() == from.call());
+        open.retain(|one| moments[*one].call() != from.call());
+        if from.event == Event::Before {
+            // Calls of an earlier prompt that never end were stopped with their process.
+            open.retain(|one| goes_on[*one].is_some() || prompts[*one] == prompts[at]);
         }
-        let actor = if open.is_empty() { Actor::Other } else { Actor::Agent };
-        let last = last.filter(|_| actor == Actor::Agent);
-        let (about, prompt) = last.unwrap_or((&from.about, prompts[at]));
+        if from.event == Event::Before || (from.event == Event::Look && is_open) {
+            open.push(at);
+        }
+        let is_watched = |one: &&usize| moments[**one].event == Event::Before;
+        let is_sure = |one: &&usize| is_watched(one) && goes_on[**one].is_some();
+        let (actor, whose) = match (open.iter().rfind(is_sure), open.last()) {
+            (Some(one), _) => (Actor::Agent, *one),
+            (None, Some(one)) => (Actor::Unsure, *one),
+            (None, None) => (Actor::Other, at),
+        };
+        let (about, prompt) = (&moments[whose].about, prompts[whose]);
         spans.push(Span { from, to: moments.get(at + 1), actor, about, prompt });
     }
     spans
+}
+
+/// What a call did to a file that no image covers.
+#[derive(Clone, Debug)]
+pub struct Deed<'a> {
+    /// Where in the log it begins.
+    pub at: usize,
+    pub path: &'a Path,
+    pub before: Option<&'a State>,
+    /// None if nobody saw the call end.
+    pub after: Option<Option<&'a State>>,
+    /// The prompt for which it was done.
+    pub prompt: Option<&'a str>,
+}
+
+/// What calls did to files that no image covers, oldest first.
+pub fn deeds(moments: &[Moment]) -> Vec<Deed<'_>> {
+    let (prompts, goes_on) = (prompts(moments), goes_on(moments));
+    let begun = moments.iter().enumerate().filter(|(_, one)| one.event == Event::Before);
+    let deeds = begun.filter_map(|(at, moment)| {
+        let Single { path, state } = moment.single.as_ref()?;
+        let end = goes_on[at].and_then(|end| moments[end].single.as_ref());
+        let end = end.filter(|end| end.path == *path);
+        Some(Deed {
+            at,
+            path,
+            before: state.as_ref(),
+            after: end.map(|end| end.state.as_ref()),
+            prompt: prompts[at],
+        })
+    });
+    deeds.collect()
 }

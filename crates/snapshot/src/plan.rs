@@ -3,8 +3,11 @@
 //! The spans of the agent are taken back one by one, the last one first: what stands at a path now
 //! must be what the span left there; then it becomes what was there before. Whatever someone else
 //! did before, between or after therefore stays, and where both changed the same path there is a
-//! conflict. Invariants: a plan changes no path that the agent did not change; without conflicts
+//! conflict. A file that no image covers is taken back alike, by itself. Invariants: a plan changes no path that the agent did not change; without conflicts
 //! it overwrites nothing that the agent did not write; every content that it needs was verified.
+
+mod objects;
+mod single;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -14,6 +17,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use crate::diff::is_gits;
 use crate::git;
 use crate::hash::Hash;
 use crate::index;
@@ -22,9 +26,11 @@ use crate::rules::path_of;
 use crate::scan::{Limits, ScanError, Scanner, keep};
 use crate::sealed::{OPEN, OpenedUp};
 use crate::store::Store;
-use crate::tree::{Change, Folder, Place, State, What, Why, differences, find, join};
+use crate::tree::{Change, Folder, Folders, Place, State, Why, differences, find, join};
 use crate::vault::Vault;
 use crate::wire;
+
+pub use single::{put_single, state_of_single};
 
 /// A file over the size limit that the agent left is kept when it goes, up to this size.
 const HUGE: u64 = 4 << 30;
@@ -59,7 +65,7 @@ pub enum Clash {
     Gone,
     /// Something that is not covered is in the way.
     InTheWay,
-    /// It was changed after the last image, while a command had not ended.
+    /// It was changed while a command went on that was not watched, or not seen to end.
     Unended,
 }
 
@@ -70,7 +76,9 @@ impl Clash {
             Clash::Changed => "someone else has changed it since",
             Clash::Gone => "git needs it, and no copy is left",
             Clash::InTheWay => "something that is not covered is in the way",
-            Clash::Unended => "a command that was not seen to end has changed it, or someone else",
+            Clash::Unended => {
+                "someone else has changed it, or a command in the background, or one that was stopped"
+            }
         }
     }
 }
@@ -112,17 +120,24 @@ pub fn plan(
             roots.push(&tree.root);
         }
     }
+    let folders = Folders::new(store);
     for root in roots {
         // Until the plan is made.
         let opened = OpenedUp::default();
         let is = looked((store, vault), root, moments, (limits, now), &opened)?;
+        folders.know(&is);
         plan.now.push(Tree { root: root.to_owned(), image: is.id });
         let found = crate::tree::outside(&is);
         plan.outside.extend(found.into_iter().map(|(at, why, _)| (path_of(root, &at), why)));
-        let mut one =
-            Root { root, store, vault, is, now, others, targets: BTreeMap::new(), plan: &mut plan };
+        let (folders, targets) = (&folders, BTreeMap::new());
+        let plan = &mut plan;
+        let mut one = Root { root, store, vault, folders, is, now, targets, plan };
         one.take_back(moments, cut)?;
         one.finish(moments, cut)?;
+    }
+    single::take_back(&mut plan, store, (moments, cut), (limits, now))?;
+    if others == Others::Overwrite {
+        plan.clashes.retain(|(_, clash)| *clash == Clash::InTheWay);
     }
     verify(store, &plan.steps)?;
     Ok(plan)
@@ -178,10 +193,10 @@ struct Root<'a> {
     root: &'a Path,
     store: &'a Store,
     vault: &'a Vault,
+    folders: &'a Folders<'a>,
     /// The image of now.
     is: Arc<Folder>,
     now: SystemTime,
-    others: Others,
     targets: BTreeMap<Place, Option<State>>,
     plan: &'a mut Plan,
 }
@@ -198,7 +213,7 @@ impl Root<'_> {
     fn take_back(&mut self, moments: &[Moment], cut: usize) -> Result<(), ScanError> {
         let all = spans(moments);
         let agent =
-            all.iter().enumerate().filter(|(at, span)| *at >= cut && span.actor == Actor::Agent);
+            all.iter().enumerate().filter(|(at, span)| *at >= cut && span.actor != Actor::Other);
         for (_, span) in agent.rev() {
             let Some(before) = span.from.image(self.root) else { continue };
             let after = match span.to {
@@ -206,17 +221,18 @@ impl Root<'_> {
                 None => Some(self.is.id),
             };
             let Some(after) = after.filter(|after| *after != before) else { continue };
-            let before = Folder::load(self.store, before)?;
+            let before = self.folders.load(before)?;
             let after = if after == self.is.id {
                 Arc::clone(&self.is)
             } else {
-                Folder::load(self.store, after)?
+                self.folders.load(after)?
             };
             for change in differences(&before, &after) {
-                // Nobody knows when the command ended, and who came after it. Where there is only
-                // a folder, nothing can be lost.
-                let has_content = !matches!(change.after, None | Some(State::Folder { .. }));
-                if span.to.is_none() && has_content {
+                // Where there is only a folder, nothing can be lost.
+                let (was, is) = (change.before.as_ref(), change.after.as_ref());
+                let has_content = !matches!(is, None | Some(State::Folder { .. }));
+                let is_unsure = span.actor == Actor::Unsure && has_content;
+                if is_unsure && !self.is_same(&change.place, was, is)? {
                     self.clash(&change.place, Clash::Unended);
                 }
                 self.take_back_one(change)?;
@@ -280,10 +296,11 @@ impl Root<'_> {
     fn finish(&mut self, moments: &[Moment], cut: usize) -> Result<(), ScanError> {
         let before = moments.get(cut).and_then(|moment| moment.image(self.root));
         if let Some(before) = before {
-            let before = Folder::load(self.store, before)?;
+            let before = self.folders.load(before)?;
             self.keep_needed_objects(&before)?;
-            self.mend_objects(&[], &before)?;
+            self.mend_objects(&before);
         }
+        self.leave_locks();
         self.leave_what_cannot_be_kept();
         self.keep_used_folders();
         let is = Arc::clone(&self.is);
@@ -349,76 +366,17 @@ impl Root<'_> {
             }
         }
         steps.sort_by(|one, other| one.place.cmp(&other.place));
-        if self.others == Others::Overwrite {
-            let in_the_way = |(_, clash): &(PathBuf, Clash)| *clash == Clash::InTheWay;
-            self.plan.clashes.retain(in_the_way);
-        }
         self.plan.steps.extend(steps);
         Ok(())
     }
 
-    /// Objects are named after their contents; one that has another content than its copy was
-    /// damaged.
-    fn mend_objects(&mut self, place: &[u8], before: &Folder) -> Result<(), ScanError> {
-        for item in &before.items {
-            let here = join(place, &item.name);
-            match &item.what {
-                What::Folder(below) => self.mend_objects(&here, below)?,
-                What::Object
-                    if !self.targets.contains_key(&here)
-                        && find(&self.is, &here) == Some(State::Object)
-                        && !self.vault.is_whole(self.root, &here) =>
-                {
-                    self.targets.insert(here, Some(State::Object));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Objects that the agent added go only if everything else of the repository is as it was:
-    /// otherwise someone may need them.
-    fn keep_needed_objects(&mut self, before: &Arc<Folder>) -> Result<(), ScanError> {
-        let added: Vec<Place> = self
-            .targets
-            .iter()
-            .filter(|(place, to)| to.is_none() && find(&self.is, place) == Some(State::Object))
-            .map(|(place, _)| place.clone())
-            .collect();
-        if added.is_empty() {
-            return Ok(());
-        }
-        let mut kept: HashSet<Place> = HashSet::new();
-        let mut gits: Vec<Place> = added.iter().filter_map(|place| git_of(place)).collect();
-        gits.dedup();
-        let changes = differences(before, &self.is);
-        for git in gits {
-            let mut is_back = true;
-            let objects = join(&git, b"objects");
-            for change in changes.iter().filter(|change| is_inside(&change.place, &git)) {
-                let is_object = change.before == Some(State::Object)
-                    || change.after == Some(State::Object)
-                    || change.place == objects
-                    || is_inside(&change.place, &objects);
-                let end = self.targets.get(&change.place).unwrap_or(&change.after);
-                let is_folder =
-                    |state: &Option<State>| matches!(state, Some(State::Folder { .. }) | None);
-                if is_object || (is_folder(end) && is_folder(&change.before)) {
-                    continue;
-                }
-                is_back &= self.is_same(&change.place, end.as_ref(), change.before.as_ref())?;
-            }
-            if !is_back {
-                kept.insert(git);
-            }
-        }
-        for place in added {
-            if git_of(&place).is_some_and(|git| kept.contains(&git)) {
-                self.targets.remove(&place);
-            }
-        }
-        Ok(())
+    /// A lock of git was held by a process that has ended since, and would be held for ever.
+    fn leave_locks(&mut self) {
+        let root = self.root;
+        self.targets.retain(|place, to| {
+            let is_lock = place.ends_with(b".lock") && is_gits(&path_of(root, place));
+            to.is_none() || !is_lock
+        });
     }
 
     /// What could not be brought back stays, and with it the folders that it is in.
@@ -476,13 +434,6 @@ fn is_huge(path: &Path) -> bool {
     std::fs::symlink_metadata(path).map_or(true, |found| found.len() > HUGE)
 }
 
-/// The folder of git that an object's path is in: without `objects/ab/cd`.
-fn git_of(place: &[u8]) -> Option<Place> {
-    let text: Vec<&[u8]> = place.split(|byte| *byte == b'/').collect();
-    let at = text.iter().rposition(|name| *name == b"objects")?;
-    Some(text[..at].join(&b'/'))
-}
-
 fn is_inside(place: &[u8], folder: &[u8]) -> bool {
     folder.is_empty() || place.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"))
 }
@@ -497,44 +448,6 @@ fn folder_at(root: &Arc<Folder>, place: &[u8]) -> Option<Arc<Folder>> {
         folder = next;
     }
     Some(folder)
-}
-
-impl Serialize for State {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let text = match self {
-            State::File { mode, size, hash } => format!("file {mode:o} {size} {hash}"),
-            State::Link(target) => format!("link {}", wire::to_text(target)),
-            State::Folder { mode } => format!("folder {mode:o}"),
-            State::Object => "object".to_owned(),
-            State::Outside(Why::Special, _) => "special".to_owned(),
-            State::Outside(..) => "outside".to_owned(),
-        };
-        to.serialize_str(&text)
-    }
-}
-
-impl<'de> Deserialize<'de> for State {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<State, D::Error> {
-        let text = String::deserialize(from)?;
-        parse(&text).ok_or_else(|| serde::de::Error::custom("not the state of a file"))
-    }
-}
-
-fn parse(text: &str) -> Option<State> {
-    let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let octal = |text: &str| u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
-    match kind {
-        "file" => {
-            let mut parts = rest.split(' ');
-            let (mode, size) = (octal(parts.next()?)?, parts.next()?.parse().ok()?);
-            Some(State::File { mode, size, hash: Hash::parse(parts.next()?)? })
-        }
-        "link" => Some(State::Link(wire::to_bytes(rest)?.into())),
-        "folder" => Some(State::Folder { mode: octal(rest)? }),
-        "object" => Some(State::Object),
-        "special" => Some(State::Outside(Why::Special, 0)),
-        _ => None,
-    }
 }
 
 /// The error for a plan that is not what it should be.

@@ -12,7 +12,8 @@ use std::time::SystemTime;
 use files::Durability;
 
 use crate::index;
-use crate::moment::{About, Event, LeftOut, Log, Moment, Tree, millis};
+use crate::moment::{About, Event, LeftOut, Log, Moment, Single, Tree, millis};
+use crate::plan::state_of_single;
 use crate::scan::{Limits, ScanError, Scanner};
 use crate::store::{Hook, Store, no_hook};
 use crate::tree::{Folder, Why, outside};
@@ -133,11 +134,12 @@ impl Recorder {
         if is_first || self.unsaved >= SAVE_EVERY {
             self.save();
         }
-        self.record(event, about, trees, now)
+        self.record(event, about, (trees, None), now)
     }
 
     /// Records a moment at which only the file at `path` may have changed through the agent. What
-    /// others changed meanwhile is found at the next complete image.
+    /// others changed meanwhile is found at the next complete image. A file that no image covers
+    /// is recorded by itself.
     pub fn touch(
         &mut self,
         event: Event,
@@ -146,29 +148,35 @@ impl Recorder {
         now: SystemTime,
     ) -> Result<Moment, ScanError> {
         let _shared = self.share()?;
-        let mut trees = Vec::new();
+        let (mut trees, mut is_covered) = (Vec::new(), false);
         for scanner in &mut self.scanners {
             if scanner.last().is_none() {
                 scanner.scan(&self.store, &self.vault, self.limits, now)?;
             }
-            scanner.touch_up(&self.store, self.limits, now, path)?;
+            is_covered |= scanner.touch_up(&self.store, self.limits, now, path)?.is_some();
             let image = scanner.last().map(|image| image.id).unwrap_or_default();
             trees.push(Tree { root: scanner.root().to_owned(), image });
         }
         self.unsaved += 1;
-        self.record(event, about, trees, now)
+        let single = if is_covered {
+            None
+        } else {
+            let state = state_of_single(&self.store, path, self.limits, now)?;
+            Some(Single { path: path.to_owned(), state })
+        };
+        self.record(event, about, (trees, single), now)
     }
 
     fn record(
         &mut self,
         event: Event,
         about: About,
-        trees: Vec<Tree>,
+        (trees, single): (Vec<Tree>, Option<Single>),
         now: SystemTime,
     ) -> Result<Moment, ScanError> {
         let images = self.scanners.iter().filter_map(Scanner::last);
         let left_out = images.fold(LeftOut::default(), |sum, image| sum.and(left_out(image)));
-        let moment = Moment { event, time: millis(now), about, trees, left_out };
+        let moment = Moment { event, time: millis(now), about, trees, single, left_out };
         // What the moment names is on disk before the moment is.
         let is_new = self.store.sync()?;
         let durability = if is_new { Durability::PowerCut } else { Durability::Process };

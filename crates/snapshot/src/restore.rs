@@ -20,7 +20,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::moment::millis;
+use crate::moment::{Event, millis};
 use crate::plan::{GONE, Step};
 use crate::scan::{Limits, state_at};
 use crate::sealed::{self, OPEN, SEEN};
@@ -307,21 +307,32 @@ impl<'a> Journal<'a> {
         all(self.store.folder())
     }
 
-    /// Completes, or takes back, what was stopped. While another process is in the middle of a
-    /// rewind, nothing was stopped.
-    pub fn settle(&self) -> Result<Vec<Settled>, RestoreError> {
+    /// Completes, or takes back, what was stopped; `record` is called before and after each. While
+    /// another process is in the middle of a rewind, nothing was stopped.
+    pub fn settle(
+        &self,
+        record: &mut dyn FnMut(&Rewind, Event),
+    ) -> Result<Vec<Settled>, RestoreError> {
         if self.all().is_empty() || !self.hold.try_take(self.store.folder())? {
             return Ok(Vec::new());
         }
-        let settled = self.settle_held();
+        let settled = self.settle_held(record);
         self.hold.release();
         Ok(settled)
     }
 
-    fn settle_held(&self) -> Vec<Settled> {
+    fn settle_held(&self, record: &mut dyn FnMut(&Rewind, Event)) -> Vec<Settled> {
         let mut settled = Vec::new();
         for (rewind, phase) in self.all() {
-            match self.settle_one(&rewind, phase) {
+            let is_stopped = phase != Phase::Done;
+            if is_stopped {
+                record(&rewind, Event::Before);
+            }
+            let done = self.settle_one(&rewind, phase);
+            if is_stopped && done.is_ok() {
+                record(&rewind, Event::After);
+            }
+            match done {
                 Ok(None) => {}
                 Ok(Some((how, skipped))) => settled.push(Settled { rewind, how, skipped }),
                 // One that cannot be settled does not hold up others.

@@ -294,6 +294,15 @@ impl Scanner {
         let path = path_of(&self.root, &here);
         let is = fs::symlink_metadata(&path).ok();
         let known = folder.get(name);
+        // A folder that is made for the file may be one that git ignores.
+        let is_known = matches!(known.map(|item| &item.what), Some(What::Folder(_)));
+        if !below.is_empty() && !is_known {
+            let rules = self.cache.around(&path, now);
+            let parts = (&*self.root, &*self.forced, &*self.covered);
+            if walk::is_left_out(parts, (&self.cache, rules.as_ref()), &here, now) {
+                return Ok(None);
+            }
+        }
         let item = match (is, known.map(|item| &item.what)) {
             (_, Some(What::Outside(Why::Ignored, _) | What::Object)) => return Ok(None),
             (None, _) => None,
@@ -370,6 +379,13 @@ pub(crate) fn state_at(path: &Path, limits: Limits) -> Option<State> {
         Ok((hash, size)) => Some(State::File { mode, size, hash }),
         Err(_) => Some(State::Outside(Why::Unreadable, 0)),
     }
+}
+
+/// The state of a file over the size limit.
+pub(crate) fn large(path: &Path, limits: Limits) -> Option<State> {
+    let found = Found::from(&fs::symlink_metadata(path).ok()?);
+    let is_large = found.is_file() && found.size > limits.file;
+    is_large.then(|| State::Outside(Why::Large, found.stamp()))
 }
 
 /// Stores what a file contains now. Returns its state; None if there is nothing.

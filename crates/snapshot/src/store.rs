@@ -3,12 +3,14 @@
 //! Contents are put into blocks of a few megabytes, so that they are compressed with their
 //! neighbours; blocks are appended to a pack of the process, and what is in them to the pack's
 //! index. Invariants: a content counts as stored when its line in the index is complete, which is
-//! after its bytes are; what is read has the name that was asked for, or is an error; no process
-//! writes into the pack of another; a half-written end is ignored.
+//! after its bytes are; what is read has the name that was asked for, or is an error, and then it
+//! does not count as stored any more; no process writes into the pack of another; a half-written
+//! end is ignored.
 
+mod damage;
 mod sweep;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use std::time::SystemTime;
 
 use crate::hash::{Hash, Hasher};
 
+use damage::Damage;
+pub(crate) use damage::has_damage;
 pub use sweep::Swept;
 
 /// The size of a block before it is compressed. Larger ones compress hardly better; smaller ones
@@ -24,6 +28,8 @@ pub use sweep::Swept;
 pub(crate) const BLOCK: usize = 4 << 20;
 /// A content of this size or more has a block of its own, and is never in memory as a whole.
 pub(crate) const LARGE: u64 = 2 << 20;
+/// How many blocks are remembered after they were read.
+const RECENT: usize = 8;
 /// A content that is read into memory, at most.
 const MOST: u64 = 1 << 30;
 /// The index of a pack, at most.
@@ -61,6 +67,8 @@ struct Table {
     packs: Vec<PathBuf>,
     blocks: Vec<Block>,
     spots: HashMap<Hash, Spot>,
+    /// What is not read from where it is.
+    damage: HashSet<Damage>,
 }
 
 /// The pack that this process writes.
@@ -81,8 +89,8 @@ pub struct Store {
     folder: PathBuf,
     table: RwLock<Table>,
     writer: Mutex<Option<Writer>>,
-    /// The block that was read last.
-    last: Mutex<Option<(usize, Arc<Vec<u8>>)>>,
+    /// The blocks that were read last.
+    recent: Mutex<VecDeque<(usize, Arc<Vec<u8>>)>>,
     /// The last sweep by anyone that the table knows of, and how many were seen.
     swept: Mutex<(Option<Sweep>, u64)>,
     pub(crate) hook: Hook,
@@ -108,7 +116,7 @@ impl Store {
             folder: folder.to_owned(),
             table: RwLock::default(),
             writer: Mutex::default(),
-            last: Mutex::default(),
+            recent: Mutex::default(),
             swept: Mutex::default(),
             hook,
         };
@@ -152,7 +160,7 @@ impl Store {
 
     /// Reads what other processes have stored.
     pub fn reload(&self) -> io::Result<()> {
-        let mut table = Table::default();
+        let mut table = Table { damage: self.damage(), ..Table::default() };
         let mut names: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(self.folder.join("packs"))? {
             let path = entry?.path();
@@ -180,8 +188,12 @@ impl Store {
             });
         }
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.recent().clear();
         Ok(())
+    }
+
+    fn recent(&self) -> MutexGuard<'_, VecDeque<(usize, Arc<Vec<u8>>)>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn table(&self) -> std::sync::RwLockReadGuard<'_, Table> {
@@ -325,11 +337,17 @@ impl Store {
                 self.reload()?;
                 self.get_known(hash)
             }
+            // There may be another copy.
+            Err(error) => self.get_known(hash).map_err(|_| error),
             found => found,
         }
     }
 
     fn get_known(&self, hash: Hash) -> io::Result<Vec<u8>> {
+        self.read(hash, self.get_once(hash))
+    }
+
+    fn get_once(&self, hash: Hash) -> io::Result<Vec<u8>> {
         let (spot, block, path) = self.spot(hash)?;
         if block.raw > MOST {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -342,16 +360,22 @@ impl Store {
     }
 
     fn block(&self, number: usize, block: Block, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, raw)) = last.as_ref()
-            && *known == number
-        {
-            return Ok(Arc::clone(raw));
+        let mut recent = self.recent();
+        let at = recent.iter().position(|(known, _)| *known == number);
+        if let Some(found) = at.and_then(|at| recent.remove(at)) {
+            let raw = Arc::clone(&found.1);
+            recent.push_back(found);
+            return Ok(raw);
         }
         let mut raw = Vec::with_capacity(usize::try_from(block.raw).unwrap_or_default());
         open_block(path, block)?.take(block.raw + 1).read_to_end(&mut raw)?;
         let raw = Arc::new(raw);
-        *last = Some((number, Arc::clone(&raw)));
+        if block.raw < LARGE * 4 {
+            recent.push_back((number, Arc::clone(&raw)));
+        }
+        if recent.len() > RECENT {
+            recent.pop_front();
+        }
         Ok(raw)
     }
 
@@ -361,17 +385,7 @@ impl Store {
         if block.raw < LARGE * 4 {
             return file.write_all(&self.get(hash)?);
         }
-        let mut reader = open_block(&path, block)?.take(block.raw + 1);
-        let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 1 << 17]);
-        loop {
-            let count = reader.read(&mut buffer)?;
-            if count == 0 {
-                break;
-            }
-            hasher.add(&buffer[..count]);
-            file.write_all(&buffer[..count])?;
-        }
-        if hasher.finish() == hash { Ok(()) } else { Err(wrong(hash)) }
+        self.read(hash, pour_out(&mut open_block(&path, block)?.take(block.raw + 1), hash, file))
     }
 
     /// Reads a content to the end, to see whether it is what it should be.
@@ -380,8 +394,8 @@ impl Store {
         if block.raw < LARGE * 4 {
             return self.get(hash).map(drop);
         }
-        let (found, _) = hash_of(&mut open_block(&path, block)?.take(block.raw + 1))?;
-        if found == hash { Ok(()) } else { Err(wrong(hash)) }
+        let reader = &mut open_block(&path, block)?.take(block.raw + 1);
+        self.read(hash, pour_out(reader, hash, &mut io::sink()))
     }
 
     /// The bytes that it takes on disk.
@@ -394,6 +408,20 @@ impl Store {
 fn wrong(hash: Hash) -> io::Error {
     let text = format!("the stored content {hash} is damaged: it does not have this hash");
     io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// Writes what is read, which must have this name.
+fn pour_out(from: &mut impl Read, hash: Hash, to: &mut impl Write) -> io::Result<()> {
+    let (mut hasher, mut buffer) = (Hasher::default(), vec![0; 1 << 17]);
+    loop {
+        let count = from.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        hasher.add(&buffer[..count]);
+        to.write_all(&buffer[..count])?;
+    }
+    if hasher.finish() == hash { Ok(()) } else { Err(wrong(hash)) }
 }
 
 fn open_block(path: &Path, block: Block) -> io::Result<impl Read> {
@@ -509,10 +537,14 @@ fn read_line(rest: &mut &[u8]) -> Option<(Block, Vec<Part>)> {
 impl Table {
     /// Adds a pack with its index. What is beyond the end of the pack does not count.
     fn add(&mut self, data: PathBuf, index: &[u8], size: u64) {
-        let pack = self.packs.len();
+        let (pack, name) = (self.packs.len(), damage::name(&data));
         self.packs.push(data);
         let mut rest = index;
-        while let Some((block, parts)) = read_line(&mut rest) {
+        while let Some((block, mut parts)) = read_line(&mut rest) {
+            let is_damaged = |hash| self.damage.contains(&(name.clone(), block.offset, hash));
+            if !self.damage.is_empty() {
+                parts.retain(|(hash, ..)| !is_damaged(*hash));
+            }
             if block.offset.checked_add(block.packed).is_some_and(|end| end <= size) {
                 self.insert(Block { pack, ..block }, &parts);
             }

@@ -6,7 +6,8 @@
 //! encoded decodes to the same; a listing that is not exactly what `Folder::encode` writes is
 //! refused; no name in it leads out of its folder.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
@@ -168,7 +169,59 @@ impl Folder {
 
     /// Reads an image from the store.
     pub fn load(store: &Store, id: Hash) -> io::Result<Arc<Folder>> {
-        load(store, id, &mut BTreeMap::new(), 0)
+        Folders::new(store).load(id)
+    }
+}
+
+/// Images of a store: a folder is read once, however many of them have it.
+#[derive(Debug)]
+pub struct Folders<'a> {
+    store: &'a Store,
+    known: RefCell<HashMap<Hash, Arc<Folder>>>,
+}
+
+impl Folders<'_> {
+    /// Nothing is read yet.
+    pub fn new(store: &Store) -> Folders<'_> {
+        Folders { store, known: RefCell::default() }
+    }
+
+    /// Reads an image.
+    pub fn load(&self, id: Hash) -> io::Result<Arc<Folder>> {
+        self.below(id, 0)
+    }
+
+    /// What is in this image need not be read.
+    pub fn know(&self, image: &Arc<Folder>) {
+        if self.known.borrow_mut().insert(image.id, Arc::clone(image)).is_none() {
+            for item in &image.items {
+                if let What::Folder(below) = &item.what {
+                    self.know(below);
+                }
+            }
+        }
+    }
+
+    fn below(&self, id: Hash, depth: usize) -> io::Result<Arc<Folder>> {
+        if let Some(folder) = self.known.borrow().get(&id) {
+            return Ok(Arc::clone(folder));
+        }
+        if depth > DEEPEST {
+            return Err(damaged(id));
+        }
+        let bytes = self.store.get(id)?;
+        let (mode, listed) = decode(&bytes).ok_or_else(|| damaged(id))?;
+        let mut items = Vec::with_capacity(listed.len());
+        for (item, below) in listed {
+            let what = match below {
+                Some(below) => What::Folder(self.below(below, depth + 1)?),
+                None => item.what,
+            };
+            items.push(Item { what, ..item });
+        }
+        let folder = Arc::new(Folder { mode, id, items });
+        self.known.borrow_mut().insert(id, Arc::clone(&folder));
+        Ok(folder)
     }
 }
 
@@ -181,33 +234,6 @@ fn long(bytes: &[u8]) -> Vec<u8> {
     let mut all = length.to_le_bytes().to_vec();
     all.extend(&bytes[..usize::from(length)]);
     all
-}
-
-fn load(
-    store: &Store,
-    id: Hash,
-    known: &mut BTreeMap<Hash, Arc<Folder>>,
-    depth: usize,
-) -> io::Result<Arc<Folder>> {
-    if let Some(folder) = known.get(&id) {
-        return Ok(Arc::clone(folder));
-    }
-    if depth > DEEPEST {
-        return Err(damaged(id));
-    }
-    let bytes = store.get(id)?;
-    let (mode, listed) = decode(&bytes).ok_or_else(|| damaged(id))?;
-    let mut items = Vec::with_capacity(listed.len());
-    for (item, below) in listed {
-        let what = match below {
-            Some(below) => What::Folder(load(store, below, known, depth + 1)?),
-            None => item.what,
-        };
-        items.push(Item { what, ..item });
-    }
-    let folder = Arc::new(Folder { mode, id, items });
-    known.insert(id, Arc::clone(&folder));
-    Ok(folder)
 }
 
 pub(crate) fn damaged(id: Hash) -> io::Error {

@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::hash::Hash;
 use crate::moment::{Log, Moment, millis};
-use crate::restore::{self, Journal};
+use crate::restore::{self, Journal, Rewind};
 use crate::scan::Limits;
-use crate::store::{Hook, Store, Swept};
+use crate::store::{self, Hook, Store, Swept};
 use crate::tree::{Place, State, What, decode, join};
 use crate::vault::{self, Vault};
 
@@ -31,6 +31,8 @@ impl Default for Bounds {
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long contents are looked over for damage, each day.
+const LOOK: Duration = Duration::from_secs(3);
 
 /// Deletes the images of a session, and its rewinds.
 pub fn forget(folder: &Path, session: &str, hook: Hook) -> io::Result<Swept> {
@@ -50,7 +52,7 @@ pub fn forget(folder: &Path, session: &str, hook: Hook) -> io::Result<Swept> {
         return Ok(Swept::default());
     }
     for (rewind, _) in rewinds {
-        journal.forget(&rewind).map_err(|error| io::Error::other(error.to_string()))?;
+        forget_rewind(&journal, &rewind)?;
     }
     if let Some(log) = log {
         log.remove(&store.hook)?;
@@ -87,18 +89,19 @@ pub fn disinherit(folder: &Path, session: &str, hook: &Hook) -> io::Result<()> {
     Log::of(folder, session).map_or(Ok(()), |log| log.remove(hook))
 }
 
-/// Whether it is time to tidy up: once a day, and whenever there is too much.
+/// Whether it is time to tidy up: once a day, and whenever there is too much, or damage.
 pub fn is_due(folder: &Path, bounds: Bounds, now: SystemTime) -> bool {
     let packs = std::fs::read_dir(folder.join("packs")).into_iter().flatten().flatten();
     let bytes: u64 = packs.filter_map(|entry| entry.metadata().ok()).map(|is| is.len()).sum();
     let last = std::fs::metadata(folder.join("tidied")).and_then(|found| found.modified());
     let is_old =
         last.map_or(bytes > 0, |last| now.duration_since(last).is_ok_and(|since| since > DAY));
-    is_old || bytes > bounds.bytes
+    is_old || bytes > bounds.bytes || store::has_damage(folder)
 }
 
-/// Removes what is too old, and the oldest if there is too much. The images of `current`, the
-/// session that asks, go last. Does nothing while another process uses the store.
+/// Removes what is too old, and the oldest if there is too much: images of sessions, and rewinds.
+/// The images of `current`, the session that asks, go last. What is damaged does not count as
+/// stored any more. Does nothing while another process uses the store.
 pub fn tidy(
     folder: &Path,
     bounds: Bounds,
@@ -106,54 +109,74 @@ pub fn tidy(
     now: SystemTime,
     hook: Hook,
 ) -> io::Result<Swept> {
-    let mut all = Swept::default();
     if !folder.is_dir() {
-        return Ok(all);
+        return Ok(Swept::default());
     }
     let store = Store::open(folder, hook)?;
     let file = files::append_private(&folder.join("lock"))?;
     if file.try_lock().is_err() {
-        return Ok(all);
+        return Ok(Swept::default());
     }
     let vault = Vault::new(&folder.join("objects"));
     let journal = Journal::new(&store, &vault, Limits::default());
     let days = i64::try_from(bounds.days.saturating_mul(86_400_000)).unwrap_or(i64::MAX);
     let limit = millis(now).saturating_sub(days);
     let current = current.and_then(|session| Log::of(folder, session));
-    let mut logs: Vec<(i64, Log, Vec<Moment>)> = Vec::new();
+    let mut queue: Vec<(i64, Kept)> = Vec::new();
     for log in Log::all(folder)? {
         let moments = log.read()?;
         let time = moments.last().map_or(0, |moment| moment.time);
         let is_current = current.as_ref().is_some_and(|one| one.path() == log.path());
-        if time < limit && !is_current {
-            log.remove(&store.hook)?;
-        } else {
-            let time = if is_current { i64::MAX } else { time };
-            logs.push((time, log, moments));
-        }
+        let time = if is_current { i64::MAX } else { time };
+        queue.push((time, if is_current { Kept::Half(log, moments) } else { Kept::Log(log) }));
     }
-    for rewind in journal.list().into_iter().filter(|rewind| rewind.time < limit) {
-        journal.forget(&rewind).map_err(|error| io::Error::other(error.to_string()))?;
-    }
-    let add = |all: &mut Swept, one: Swept| {
-        all.contents += one.contents;
-        all.bytes += one.bytes;
-    };
-    add(&mut all, sweep(&store, &vault)?);
+    queue.extend(journal.list().into_iter().map(|rewind| (rewind.time, Kept::Rewind(rewind))));
     // The oldest first; of the session that asks, the older half of its moments.
-    logs.sort_by_key(|(time, ..)| *time);
-    let mut logs = logs.into_iter();
+    queue.sort_by_key(|(time, _)| *time);
+    let old = queue.partition_point(|(time, _)| *time < limit);
+    let mut queue = queue.into_iter().map(|(_, kept)| kept);
+    for kept in queue.by_ref().take(old) {
+        kept.remove(&store, &journal)?;
+    }
+    if store.has_damage() {
+        store.look_over(0, None)?;
+    } else {
+        // Somewhere else each time.
+        let begin = usize::try_from(millis(now) / 1000).unwrap_or_default();
+        store.look_over(begin, Some(LOOK))?;
+    }
+    let mut all = sweep(&store, &vault)?;
     while store.size() + vault.size() > bounds.bytes {
-        let Some((time, log, moments)) = logs.next() else { break };
-        if time == i64::MAX {
-            log.put(&moments[moments.len() / 2..], &store.hook)?;
-        } else {
-            log.remove(&store.hook)?;
-        }
-        add(&mut all, sweep(&store, &vault)?);
+        let Some(kept) = queue.next() else { break };
+        kept.remove(&store, &journal)?;
+        let more = sweep(&store, &vault)?;
+        all.contents += more.contents;
+        all.bytes += more.bytes;
     }
     files::put(&folder.join("tidied"), b"", files::Durability::Process)?;
     Ok(all)
+}
+
+/// Something that needs contents, and can be removed.
+enum Kept {
+    Log(Log),
+    /// Only the older half of the moments goes.
+    Half(Log, Vec<Moment>),
+    Rewind(Rewind),
+}
+
+impl Kept {
+    fn remove(self, store: &Store, journal: &Journal<'_>) -> io::Result<()> {
+        match self {
+            Kept::Log(log) => log.remove(&store.hook),
+            Kept::Half(log, moments) => log.put(&moments[moments.len() / 2..], &store.hook),
+            Kept::Rewind(rewind) => forget_rewind(journal, &rewind),
+        }
+    }
+}
+
+fn forget_rewind(journal: &Journal<'_>, rewind: &Rewind) -> io::Result<()> {
+    journal.forget(rewind).map_err(|error| io::Error::other(error.to_string()))
 }
 
 /// Removes every content, and every object of git, that no log and no rewind needs.
@@ -164,10 +187,15 @@ fn sweep(store: &Store, vault: &Vault) -> io::Result<Swept> {
     let mut trees: Vec<(Hash, Box<[u8]>)> = Vec::new();
     let mut roots: HashSet<PathBuf> = HashSet::new();
     for log in Log::all(store.folder())? {
-        for tree in log.read()?.into_iter().flat_map(|moment| moment.trees) {
-            let name = tree.root.file_name().unwrap_or_default().as_bytes().into();
-            trees.push((tree.image, name));
-            roots.insert(tree.root);
+        for moment in log.read()? {
+            if let Some(State::File { hash, .. }) = moment.single.and_then(|single| single.state) {
+                live.insert(hash);
+            }
+            for tree in moment.trees {
+                let name = tree.root.file_name().unwrap_or_default().as_bytes().into();
+                trees.push((tree.image, name));
+                roots.insert(tree.root);
+            }
         }
     }
     for (rewind, _) in restore::all(store.folder()) {

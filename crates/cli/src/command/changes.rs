@@ -1,18 +1,20 @@
 //! `quipu changes`: what the turns of a session changed on disk.
 //!
 //! Invariant: every change that is between two images is in the output once: under the turn that
-//! made it, or under someone else.
+//! made it, or under someone else, or under both where it may have been either.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 use snapshot::diff;
-use snapshot::moment::{Actor, spans};
+use snapshot::moment::{Actor, REWIND, deeds, spans};
 use snapshot::plan::look;
-use snapshot::tree::{self, Folder, State, Why, differences};
+use snapshot::tree::{self, Folder, Folders, State, Why, differences};
 use snapshot::{Log, Moment};
 use transcript::conversation::agents::WithAgents;
 
@@ -48,6 +50,9 @@ pub(crate) struct ChangesArgs {
 enum Owner {
     /// A turn that is live.
     Turn(usize),
+    /// A call that went on in the background or was not seen to end, or someone else; the turn if
+    /// it is live.
+    Unsure(Option<usize>),
     /// A turn that is not live any more.
     Abandoned,
     /// A rewind.
@@ -60,9 +65,31 @@ impl Owner {
     fn name(self) -> &'static str {
         match self {
             Owner::Turn(_) => "turn",
+            Owner::Unsure(_) => "unsure",
             Owner::Abandoned => "abandoned",
             Owner::Rewind => "rewind",
             Owner::Other => "other",
+        }
+    }
+
+    /// The turn, or the one that it may be.
+    fn turn(self) -> Option<usize> {
+        match self {
+            Owner::Turn(turn) => Some(turn),
+            Owner::Unsure(turn) => turn,
+            Owner::Abandoned | Owner::Rewind | Owner::Other => None,
+        }
+    }
+
+    /// What its changes are listed under.
+    fn head(self) -> String {
+        match self {
+            Owner::Turn(turn) => format!("turn {turn}"),
+            Owner::Unsure(Some(turn)) => format!("turn {turn} or someone else"),
+            Owner::Unsure(None) => "a command that was not seen to end, or someone else".to_owned(),
+            Owner::Abandoned => "a turn that is not live any more".to_owned(),
+            Owner::Rewind => "a rewind".to_owned(),
+            Owner::Other => "someone else".to_owned(),
         }
     }
 }
@@ -106,48 +133,74 @@ pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failu
     }
     let mut pieces: Vec<Piece> = Vec::new();
     let roots = roots(&moments);
-    for span in spans(&moments) {
-        let owner = match (span.actor, span.prompt) {
+    let now = now(world, &kept, (&roots, &moments))?;
+    let folders = Folders::new(&kept.store);
+    now.values().for_each(|image| folders.know(image));
+    let load = |image| {
+        folders.load(image).map_err(|error| Failure::unreadable(kept.store.folder(), error))
+    };
+    let mut deeds = deeds(&moments).into_iter().peekable();
+    for (at, span) in spans(&moments).into_iter().enumerate() {
+        let turn = span.prompt.and_then(|prompt| numbers.get(prompt)).copied();
+        let owner = match (span.actor, turn) {
             (Actor::Other, _) => Owner::Other,
-            (Actor::Agent, _) if span.about.tool.as_deref() == Some("rewind") => Owner::Rewind,
-            (Actor::Agent, Some(prompt)) => {
-                numbers.get(prompt).map_or(Owner::Abandoned, |number| Owner::Turn(*number))
-            }
-            (Actor::Agent, None) => Owner::Abandoned,
+            (Actor::Unsure, turn) => Owner::Unsure(turn),
+            (Actor::Agent, _) if span.about.tool.as_deref() == Some(REWIND) => Owner::Rewind,
+            (Actor::Agent, turn) => turn.map_or(Owner::Abandoned, Owner::Turn),
         };
         for root in &roots {
             let Some(before) = span.from.image(root) else { continue };
-            let load = |image| {
-                Folder::load(&kept.store, image)
-                    .map_err(|error| Failure::unreadable(kept.store.folder(), error))
-            };
-            let after = if let Some(to) = span.to {
-                match to.image(root) {
-                    Some(image) if image == before => continue,
-                    Some(image) => load(image)?,
+            let after = match span.to.map(|to| to.image(root)) {
+                Some(None) => continue,
+                Some(Some(image)) if image == before => continue,
+                Some(Some(image)) => load(image)?,
+                None => match now.get(root) {
+                    Some(image) => Arc::clone(image),
                     None => continue,
-                }
-            } else {
-                let parts = (&kept.store, &kept.vault);
-                let Ok(is) = look(parts, root, &moments, (kept.limits, world.clock())) else {
-                    continue;
-                };
-                is
+                },
             };
             for change in differences(&load(before)?, &after) {
                 let path = root.join(OsStr::from_bytes(&change.place));
                 add(&mut pieces, Piece { owner, path, before: change.before, after: change.after });
             }
         }
+        if let Some(deed) = deeds.next_if(|deed| deed.at == at)
+            && let Some(after) = deed.after
+        {
+            let turn = deed.prompt.and_then(|prompt| numbers.get(prompt));
+            let owner = turn.map_or(Owner::Abandoned, |turn| Owner::Turn(*turn));
+            let (path, before) = (deed.path.to_owned(), deed.before.cloned());
+            add(&mut pieces, Piece { owner, path, before, after: after.cloned() });
+        }
     }
     pieces.retain(|piece| piece.before != piece.after);
-    pieces.retain(|piece| args.turn.is_none_or(|turn| piece.owner == Owner::Turn(turn)));
+    pieces.retain(|piece| args.turn.is_none_or(|turn| piece.owner.turn() == Some(turn)));
     print(world, args, &kept, &pieces)?;
     if args.json {
         return Ok(());
     }
     let outside = outside(&kept, &moments)?;
     images::tell_outside(world, &outside)
+}
+
+/// The images of now, as far as there are any.
+fn now(
+    world: &mut World,
+    kept: &Kept,
+    (roots, moments): (&[PathBuf], &[Moment]),
+) -> Result<HashMap<PathBuf, Arc<Folder>>, Failure> {
+    let mut now = HashMap::new();
+    for root in roots {
+        let parts = (&kept.store, &kept.vault);
+        match look(parts, root, moments, (kept.limits, world.clock())) {
+            Ok(image) => _ = now.insert(root.clone(), image),
+            Err(error) => world.out.note(&format!(
+                "what changed in `{}` after its last image cannot be seen: {error}",
+                root.display()
+            ))?,
+        }
+    }
+    Ok(now)
 }
 
 /// What the last image does not cover.
@@ -203,12 +256,11 @@ fn print(
             continue;
         }
         let shown = diff::show(&kept.store, piece.before.as_ref(), piece.after.as_ref());
-        let turn = if let Owner::Turn(turn) = piece.owner { Some(turn) } else { None };
         if args.json {
             world.out.json(&ChangesRow {
                 v: JSON_VERSION,
                 by: piece.owner.name(),
-                turn,
+                turn: piece.owner.turn(),
                 path: piece.path.to_string_lossy(),
                 change: shown.kind.word(),
                 added: shown.added,
@@ -220,13 +272,7 @@ fn print(
         }
         if owner != Some(piece.owner) {
             owner = Some(piece.owner);
-            let head = match piece.owner {
-                Owner::Turn(turn) => format!("turn {turn}"),
-                Owner::Abandoned => "a turn that is not live any more".to_owned(),
-                Owner::Rewind => "a rewind".to_owned(),
-                Owner::Other => "someone else".to_owned(),
-            };
-            writeln!(world.out, "{head}")?;
+            writeln!(world.out, "{}", piece.owner.head())?;
         }
         images::print(world, &piece.path, &shown)?;
     }

@@ -5,6 +5,7 @@
 
 mod copies;
 
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -13,12 +14,12 @@ use snapshot::moment::prompts;
 use snapshot::plan::{Clash, Others, Plan, Step, plan};
 use snapshot::restore::RestoreError;
 use snapshot::tree::Why;
-use snapshot::{Event, Log, diff};
+use snapshot::{Log, Moment, diff};
 use transcript::client::change::{self, At};
 use transcript::client::history::Rules;
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
-use workshop::{Outcome, Place, Policy, Read, Verb, live};
+use workshop::{Place, Policy, Read, Verb, live};
 
 use crate::failure::Failure;
 use crate::images::{self, Kept};
@@ -123,6 +124,11 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
     let clashes = files.iter().flat_map(|files| &files.plan.clashes);
     let is_movable = clashes.clone().any(|(_, clash)| *clash == Clash::InTheWay);
     let refused: Vec<String> = clashes.map(|(path, clash)| describe(path, *clash)).collect();
+    if args.dry_run && !args.json {
+        for one in &refused {
+            world.out.note(&format!("it would be refused: {one}"))?;
+        }
+    }
     if !refused.is_empty() && !args.dry_run {
         let message = format!("nothing was rewound: {}", refused.join("; "));
         let hint = if is_movable {
@@ -136,17 +142,10 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
     let mut undo = None;
     let is_wanted = !args.dry_run && confirmed(world, args)?;
     if is_wanted {
-        let is_forked = wants_conversation && turn > 1;
-        let outcome = if is_forked { Some(forked(world, &session, turn)?) } else { None };
-        let id = outcome.as_ref().and_then(|outcome| outcome.session.as_ref());
-        made = id.map(|id| id.as_str().to_owned());
-        if !steps.is_empty() {
-            undo = Some(put_back(world, &kept, &session, steps.clone(), made.clone())?);
-        }
-        // With those of the rewind itself.
-        if let Some(outcome) = &outcome {
-            images::inherit(world, &session, outcome)?;
-        }
+        let id = (wants_conversation && turn > 1).then(|| world.new_id());
+        let deed = Deed { kept: &kept, session: &session, turn, made: id.clone() };
+        undo = deed.carry_out(world, steps.clone())?;
+        made = id;
     }
     let plan = files.as_ref().map(|files| &files.plan);
     if args.json {
@@ -216,7 +215,14 @@ fn planned(
     };
     let others = if args.force { Others::Overwrite } else { Others::Respect };
     if moments.is_empty() {
-        let plan = copies::plan(world, kept, session, family, &live[turn - 1..], others)?;
+        let plan = copies::plan(
+            world,
+            kept,
+            session,
+            family,
+            &live[turn - 1..].iter().collect::<Vec<_>>(),
+            others,
+        )?;
         world.out.note(
             "there are no images of this session: only files that its edit tools changed are put \
              back, and what commands changed is not undone",
@@ -238,18 +244,55 @@ fn planned(
             })?
         }
     };
-    // Turns of Claude Code, before the session went on here.
-    let first = prompts(&moments).into_iter().flatten().filter_map(|id| numbers.get(id)).min();
-    let begin = first.map_or(turn, |first| turn.max(*first));
-    let earlier = &live[turn - 1..begin - 1];
-    if copies::may_have_changed(family, earlier) {
-        copies::add(&mut plan, copies::plan(world, kept, session, family, earlier, others)?);
+    add_without_images(
+        world,
+        &mut plan,
+        (kept, session, family),
+        &numbers,
+        (&moments, turn),
+        others,
+    )?;
+    Ok(Files { plan, source: "images" })
+}
+
+/// Adds what was done in turns without images: those of Claude Code, and with `--no-snapshots`.
+fn add_without_images(
+    world: &mut World,
+    plan: &mut Plan,
+    (kept, session, family): (&Kept, &Session, &WithAgents),
+    numbers: &HashMap<String, usize>,
+    (moments, turn): (&[Moment], usize),
+    others: Others,
+) -> Result<(), Failure> {
+    let live = family.main.turns().live;
+    let with_images: HashSet<usize> =
+        prompts(moments).into_iter().flatten().filter_map(|id| numbers.get(id)).copied().collect();
+    let first = with_images.iter().copied().filter(|number| *number >= turn).min();
+    let (mut earlier, mut later, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, one) in (turn..).zip(&live[turn - 1..]) {
+        if with_images.contains(&number) || !copies::may_have_changed(family, one) {
+            continue;
+        }
+        let is_later = first.is_some_and(|first| number > first);
+        if is_later { &mut later } else { &mut earlier }.push(one);
+        names.push(number.to_string());
+    }
+    if !later.is_empty() {
+        let found = copies::plan(world, kept, session, family, &later, others)?;
+        copies::add_later(plan, found, family, &later)?;
+    }
+    if !earlier.is_empty() {
+        copies::add(plan, copies::plan(world, kept, session, family, &earlier, others)?);
+    }
+    if !names.is_empty() {
+        let noun = if names.len() == 1 { "turn" } else { "turns" };
         world.out.note(&format!(
-            "images of this session begin with turn {begin}: of earlier turns only files that edit \
-             tools changed are put back, and what commands changed then is not undone"
+            "there are no images of {noun} {}: only files that edit tools changed then are put \
+             back, and what commands changed then is not undone",
+            names.join(", ")
         ))?;
     }
-    Ok(Files { plan, source: "images" })
+    Ok(())
 }
 
 fn show(world: &mut World, kept: &Kept, files: Option<&Files>, turn: usize) -> Result<(), Failure> {
@@ -286,46 +329,74 @@ fn confirmed(world: &mut World, args: &RewindArgs) -> Result<bool, Failure> {
     Ok(world.out.ask("Rewind?")?.unwrap_or(true))
 }
 
-/// The conversation up to the prompt, as a new session.
-fn forked(world: &mut World, session: &Session, turn: usize) -> Result<Outcome, Failure> {
-    let rules = Rules::newest();
-    let read = Read::open(session, rules)?;
-    let change = change::fork(&read.subject, &At::Turn(turn - 1));
-    let change = change
-        .map_err(|error| Failure::not_found(error.to_string(), "`quipu turns` lists the turns"))?;
-    let policy = Policy::new(Verb::Fork, Place::Beside);
-    let mut job = surgery::job(world, session, read, workshop::Plan::Change(change), policy);
-    let mut notices = Vec::new();
-    let outcome = world.workshop.carry_out(&mut job, rules, &mut |notice| notices.push(notice));
-    surgery::tell(world, &notices)?;
-    Ok(outcome?)
+/// What is done: files are put back, and the conversation goes on in a new session.
+struct Deed<'a> {
+    kept: &'a Kept,
+    session: &'a Session,
+    turn: usize,
+    /// The id of the new session; None for none.
+    made: Option<String>,
 }
 
-/// Puts the files back. Returns the name of the change.
-fn put_back(
-    world: &mut World,
-    kept: &Kept,
-    session: &Session,
-    steps: Vec<Step>,
-    made: Option<String>,
-) -> Result<String, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::kept(
-            format!("nothing was rewound: {error}"),
-            "run it again to see what would change now",
-        )
-    };
-    images::record(world, kept, session.id.as_str(), Event::Before)?;
-    let journal = kept.journal();
-    let rewind = journal.prepare(session.id.as_str(), made, steps, world.clock());
-    let rewind = rewind.map_err(|error| failed(&error))?;
-    journal.commit(&rewind).map_err(|error| match error {
-        RestoreError::Stuck { .. } => Failure::kept(
-            format!("the rewind is half done: {error}"),
-            "mend that, and run it again: it takes back first what was done",
-        ),
-        error => failed(&error),
-    })?;
-    images::record(world, kept, session.id.as_str(), Event::After)?;
-    Ok(rewind.name)
+impl Deed<'_> {
+    /// All of it, or nothing. Returns the name of the change of files.
+    fn carry_out(&self, world: &mut World, steps: Vec<Step>) -> Result<Option<String>, Failure> {
+        if steps.is_empty() {
+            return self.fork(world).map(|()| None);
+        }
+        let sessions = (self.session.id.as_str(), self.made.as_deref());
+        let done = images::around(world, self.kept, sessions, |world| self.put_back(world, steps));
+        if done.is_err()
+            && let Some(made) = &self.made
+        {
+            images::remove_session(world, made)?;
+        }
+        done.map(Some)
+    }
+
+    /// Puts the files back. The new session is made after the journal knows of it, and before
+    /// anything has happened to a file: if this is stopped, the next run removes it again, or
+    /// completes both. Returns the name of the change.
+    fn put_back(&self, world: &mut World, steps: Vec<Step>) -> Result<String, Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::kept(
+                format!("nothing was rewound: {error}"),
+                "run it again to see what would change now",
+            )
+        };
+        let journal = self.kept.journal();
+        let session = self.session.id.as_str();
+        let rewind = journal.prepare(session, self.made.clone(), steps, world.clock());
+        let rewind = rewind.map_err(|error| failed(&error))?;
+        if let Err(failure) = self.fork(world) {
+            journal.give_up(&rewind).map_err(|error| failed(&error))?;
+            return Err(failure);
+        }
+        journal.commit(&rewind).map_err(|error| match error {
+            RestoreError::Stuck { .. } => Failure::kept(
+                format!("the rewind is half done: {error}"),
+                "mend that, and run it again: it takes back first what was done",
+            ),
+            error => failed(&error),
+        })?;
+        Ok(rewind.name)
+    }
+
+    /// The conversation up to the prompt, as a new session with the images of this one.
+    fn fork(&self, world: &mut World) -> Result<(), Failure> {
+        let Some(made) = &self.made else { return Ok(()) };
+        let rules = Rules::newest();
+        let read = Read::open(self.session, rules)?;
+        let change = change::fork(&read.subject, &At::Turn(self.turn - 1)).map_err(|error| {
+            Failure::not_found(error.to_string(), "`quipu turns` lists the turns")
+        })?;
+        let policy = Policy::new(Verb::Fork, Place::Beside);
+        let plan = workshop::Plan::Change(change);
+        let mut job = surgery::job(world, self.session, read, plan, policy);
+        job.new_id = made.as_str().into();
+        let mut notices = Vec::new();
+        let outcome = world.workshop.carry_out(&mut job, rules, &mut |notice| notices.push(notice));
+        surgery::tell(world, &notices)?;
+        images::inherit(world, self.session, &outcome?)
+    }
 }

@@ -5,7 +5,6 @@
 
 use std::io::Write;
 
-use snapshot::Event;
 use snapshot::restore::Rewind;
 use transcript::conversation::place::Session;
 use transcript::format::time::Time;
@@ -163,11 +162,11 @@ fn take_back(
     if let Some(path) = journal.changed(rewind).first().filter(|_| !is_forced) {
         return Err(Failure::in_use(path, "it has changed since, and that would be lost"));
     }
-    // What is overwritten is in this image.
-    images::record(world, kept, &rewind.session, Event::Before)?;
-    let taken = journal.take_back(rewind);
-    taken.map_err(|error| Failure::kept(error.to_string(), "run `quipu undo` again"))?;
-    images::record(world, kept, &rewind.session, Event::After)?;
+    // What is overwritten is in the image before it.
+    images::around(world, kept, (&rewind.session, None), |_| {
+        let taken = journal.take_back(rewind);
+        taken.map_err(|error| Failure::kept(error.to_string(), "run `quipu undo` again"))
+    })?;
     if let Some(made) = &rewind.made {
         images::remove_session(world, made)?;
     }

@@ -204,6 +204,9 @@ fn a_rewind_is_shown_asked_refused_forced_and_taken_back() {
     let refused = lab.env.output(&["rewind", SESSION, "--files"]);
     assert_eq!(refused.status.code(), Some(5), "{}", lab.env.show(&refused));
     assert_eq!(read(), "mine\n");
+    let output = lab.env.output(&["rewind", SESSION, "--files", "--dry-run"]);
+    let shown = lab.env.show(&output);
+    assert!(shown.contains("it would be refused: ") && shown.contains("notes.txt"), "{shown}");
     run(&lab, &["rewind", SESSION, "--files", "--force"]);
     assert_eq!(read(), "one\ntwo\nthree\n");
     assert!(folder.join("src/main.c").exists());
@@ -418,12 +421,201 @@ fn a_session_that_has_images_only_of_later_turns() {
     let output = lab.env.output(&["rewind", SESSION, "--to", "1", "--files", "--yes"]);
     let shown = lab.env.show(&output);
     assert!(output.status.success(), "{shown}");
-    assert!(shown.contains("images of this session begin with turn 2"), "{shown}");
+    assert!(shown.contains("there are no images of turn 1"), "{shown}");
     assert!(!has("made.txt") && has("README.md") && has("bash.txt"), "{shown}");
     run(&lab, &["undo"]);
     assert_eq!(fs::read_to_string(folder.join("made.txt")).unwrap(), "one\ntwo\n");
     // Back to the later turn there is nothing to say.
     let output = lab.env.output(&["rewind", SESSION, "--files", "--yes"]);
-    assert!(!lab.env.show(&output).contains("begin with turn"));
+    assert!(!lab.env.show(&output).contains("there are no images"));
     assert_eq!(fs::read_to_string(folder.join("made.txt")).unwrap(), "one\n");
+}
+
+/// A turn after those with images, in which none were taken.
+#[test]
+fn a_later_turn_without_images_is_put_back_from_copies() {
+    let mut lab = Lab::says(&[]);
+    let path = lab.path("src/made.txt");
+    let (write, more) = (json!({"file_path": path, "content": "one\n"}), "echo two > bash.txt");
+    let answers = vec![
+        vec![bash("toolu_1", "mkdir -p src; echo first > src/made.txt")],
+        vec![text("done")],
+        vec![call("toolu_2", "Read", &json!({"file_path": path}))],
+        vec![call("toolu_3", "Write", &write)],
+        vec![bash("toolu_4", &format!("{more}; rm -rf src"))],
+        vec![text("done")],
+    ];
+    lab.server = testkit::api::Server::start(answers).unwrap();
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    destroy(&mut lab, &[]);
+    let go_on = ["-r", SESSION, "more", "--no-snapshots"];
+    let args: Vec<&str> = go_on.iter().chain(&FREE).copied().collect();
+    assert!(lab.run(&args).status.success());
+    assert!(!folder.join("src").exists());
+    let output = lab.env.output(&["rewind", SESSION, "--files", "--yes"]);
+    let shown = lab.env.show(&output);
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("there are no images of turn 2"), "{shown}");
+    // With the folder around it; what the command made stays.
+    assert_eq!(fs::read_to_string(folder.join("src/made.txt")).unwrap(), "first\n");
+    assert!(folder.join("bash.txt").exists());
+}
+
+/// An edit where no image is taken: outside of the folder, or in an ignored one.
+#[test]
+fn an_edit_that_no_image_covers_is_listed_and_undone() {
+    let mut lab = Lab::says(&[]);
+    let (ignored, outside) = (lab.path("node_modules/x/index.js"), lab.path("../outside.txt"));
+    let outside = outside.replace("demo/../", "");
+    let answers = vec![
+        vec![call("toolu_1", "Write", &json!({"file_path": outside, "content": "agent\n"}))],
+        vec![call("toolu_2", "Read", &json!({"file_path": ignored}))],
+        vec![call("toolu_3", "Write", &json!({"file_path": ignored, "content": "agent\n"}))],
+        vec![text("done")],
+    ];
+    lab.server = testkit::api::Server::start(answers).unwrap();
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    sh(&folder, FILES);
+    sh(&folder, "git init -q -b main .");
+    destroy(&mut lab, &[]);
+    let is = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    assert_eq!((is(&outside), is(&ignored)), ("agent\n".to_owned(), "agent\n".to_owned()));
+    let shown = run(&lab, &["changes", SESSION, "--turn", "1"]);
+    assert!(shown.contains("outside.txt") && shown.contains("index.js"), "{shown}");
+    run(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    assert_eq!(is(&ignored), "ignored\n");
+    assert!(!Path::new(&outside).exists());
+}
+
+/// Killed at random moments: files and conversation are as before, or both are rewound.
+#[test]
+fn a_killed_rewind_leaves_files_and_conversation_alike() {
+    let command = bash("toolu_1", "rm -rf many; echo x > made.txt");
+    let mut lab = Lab::says(&[&[text("hello")], &[command], &[text("done")]]);
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    sh(&folder, "mkdir many; for i in $(seq 200); do echo $i > many/$i; done");
+    destroy(&mut lab, &[]);
+    let args: Vec<&str> = ["-r", SESSION, "more"].iter().chain(&FREE).copied().collect();
+    assert!(lab.run(&args).status.success());
+    let projects = lab.env.path(".claude/projects");
+    let sessions = || sh(&projects, "find . -name '*.jsonl' | wc -l").trim().to_owned();
+    let begin = std::time::Instant::now();
+    run(&lab, &["rewind", SESSION, "--dry-run"]);
+    let whole = begin.elapsed() * 3;
+    for round in 0..24_u32 {
+        let mut child = lab.env.command(&["rewind", SESSION, "--yes"]);
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * round / 24);
+        let _ = child.kill();
+        child.wait().unwrap();
+        // Completes it, or takes it back.
+        lab.env.output(&["undo", "--list"]);
+        let is_back = folder.join("many/200").exists() && !folder.join("made.txt").exists();
+        let is_left = !folder.join("many").exists() && folder.join("made.txt").exists();
+        let is = (is_back, is_left, sessions());
+        let expected = [(true, false, "2".to_owned()), (false, true, "1".to_owned())];
+        assert!(expected.contains(&is), "round {round}: {is:?}");
+        if is_back {
+            run(&lab, &["undo"]);
+        }
+    }
+}
+
+/// A rewind that fails leaves no session behind.
+#[test]
+fn a_rewind_that_fails_does_nothing() {
+    let (mut lab, folder) = project("rm -rf src", &[FILES]);
+    destroy(&mut lab, &[]);
+    let rewinds = lab.env.path(".local/state/quipu/snapshots/rewinds");
+    fs::write(&rewinds, "not a folder").unwrap();
+    let output = lab.env.output(&["rewind", SESSION, "--files", "--yes"]);
+    assert_eq!(output.status.code(), Some(5), "{}", lab.env.show(&output));
+    fs::remove_file(&rewinds).unwrap();
+    fs::write(folder.join("notes.txt"), "mine\n").unwrap();
+    let rows = run(&lab, &["changes", SESSION, "--json"]);
+    let row = rows.lines().find(|row| row.contains("notes.txt")).unwrap();
+    let row: Value = serde_json::from_str(row).unwrap();
+    assert_eq!(row["by"], "other");
+    run(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    assert_eq!(fs::read_to_string(folder.join("notes.txt")).unwrap(), "mine\n");
+    assert!(folder.join("src/main.c").exists());
+}
+
+/// The commands of a user's command run before its prompt is recorded, and belong to it.
+#[test]
+fn what_the_commands_of_a_prompt_change_is_undone_with_it() {
+    let mut lab = Lab::says(&[
+        &[bash("toolu_1", "echo one > one.txt")],
+        &[text("done")],
+        &[bash("toolu_2", "echo two > two.txt")],
+        &[text("done")],
+    ]);
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    let body = "---\nallowed-tools: Bash\n---\nDo it !`echo early > early.txt` now\n";
+    lab.env.put(".claude/commands/early.md", body);
+    destroy(&mut lab, &[]);
+    let args: Vec<&str> = ["-r", SESSION, "/early"].iter().chain(&FREE).copied().collect();
+    let output = lab.run(&args);
+    assert!(output.status.success(), "{}", lab.env.show(&output));
+    assert!(folder.join("early.txt").exists());
+    let rows = run(&lab, &["changes", SESSION, "--turn", "2", "--json"]);
+    assert!(rows.contains("early.txt") && rows.contains("two.txt"), "{rows}");
+    run(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    let has = |name: &str| folder.join(name).exists();
+    assert!(has("one.txt") && !has("early.txt") && !has("two.txt"));
+}
+
+/// Also after there were images: the command is not run by itself, and nobody can be asked.
+#[test]
+fn without_a_further_image_a_command_is_a_question() {
+    let mut lab = Lab::says(&[]);
+    let sessions = lab.env.path(".local/state/quipu/snapshots/sessions");
+    let break_it = format!("rm -rf '{0}'; echo x > '{0}'", sessions.display());
+    let answers = vec![
+        vec![bash("toolu_1", "echo one > one.txt")],
+        vec![bash("toolu_2", &break_it)],
+        vec![bash("toolu_3", "echo three > three.txt")],
+        vec![bash("toolu_4", "echo four > four.txt")],
+        vec![text("done")],
+    ];
+    lab.server = testkit::api::Server::start(answers).unwrap();
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    let args: Vec<&str> = ["go"].iter().chain(&FREE).copied().collect();
+    lab.new_session(&args);
+    let has = |name: &str| folder.join(name).exists();
+    assert!(has("one.txt") && !has("three.txt") && !has("four.txt"));
+    let lines = fs::read_to_string(lab.file(SESSION)).unwrap();
+    assert!(lines.contains("no image can be taken that it could be undone with"), "{lines}");
+}
+
+/// What a person does after a command was stopped with its process is not undone without a word.
+#[test]
+fn what_is_done_after_a_killed_command_may_be_someone_elses() {
+    let (mut lab, folder) = project("echo agent >> notes.txt; echo x > began; sleep 60", &[FILES]);
+    let args: Vec<&str> = ["--session-id", SESSION, "go"].iter().chain(&FREE).copied().collect();
+    let mut child = lab.command(&args);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for _ in 0..600 {
+        if folder.join("began").exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::write(folder.join("mine.txt"), "a day of work\n").unwrap();
+    let more = vec![vec![bash("toolu_2", "echo z > z.txt")], vec![text("done")]];
+    lab.server = testkit::api::Server::start(more).unwrap();
+    let args: Vec<&str> = ["-r", SESSION, "more"].iter().chain(&FREE).copied().collect();
+    assert!(lab.run(&args).status.success());
+    let shown = run(&lab, &["changes", SESSION]);
+    assert!(shown.contains("turn 1 or someone else\n"), "{shown}");
+    let args = ["rewind", SESSION, "--to", "1", "--files", "--yes"];
+    let refused = lab.env.output(&args);
+    let shown = lab.env.show(&refused);
+    assert_eq!(refused.status.code(), Some(5), "{shown}");
+    assert!(shown.contains("mine.txt"), "{shown}");
+    assert!(folder.join("mine.txt").exists());
+    run(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    assert!(folder.join("mine.txt").exists() && !folder.join("z.txt").exists());
 }

@@ -273,6 +273,7 @@ impl Walk<'_> {
             same: job.last.as_ref().filter(|last| is_like(last)).map(|_| (0, Vec::new())),
             drafts: Vec::new(),
         };
+        let covering = (self.root, self.forced, self.covered);
         let (mut below, mut at) = (Vec::new(), 0);
         for name in names.iter() {
             let bytes = name.to_bytes();
@@ -317,7 +318,7 @@ impl Walk<'_> {
             };
             let what = if job.depth >= DEEPEST {
                 Drafted::Known(What::Outside(Why::Unreadable, 0))
-            } else if self.is_left_out(rules.as_ref(), &place) {
+            } else if is_left_out(covering, (self.cache, rules.as_ref()), &place, self.now) {
                 Drafted::Known(What::Outside(Why::Ignored, 0))
             } else {
                 match was.map(|item| (&item.what, item.mark)) {
@@ -365,26 +366,30 @@ impl Walk<'_> {
         let rewind = rewind.filter(|rewind| rewind.first().is_some_and(u8::is_ascii_digit));
         rewind.is_some_and(|rewind| self.rewinds.join(OsStr::from_bytes(rewind)).exists())
     }
+}
 
-    /// Whether a folder is not covered because git ignores it.
-    fn is_left_out(&self, rules: Option<&Arc<Rules>>, place: &[u8]) -> bool {
-        let Some(rules) = rules else { return false };
-        let path = path_of(self.root, place);
-        // Not even git ignores what belongs to it.
-        if path.file_name().is_some_and(|name| name.as_bytes() == b".git") {
-            return false;
-        }
-        if !self.cache.ignores(rules, &path, self.now) {
-            return false;
-        }
-        let is_forced = |forced: &PathBuf| forced.starts_with(&path) || path.starts_with(forced);
-        if self.forced.iter().any(is_forced) {
-            return false;
-        }
-        let is_covered =
-            |image: &Arc<Folder>| matches!(find(image, place), Some(State::Folder { .. }));
-        !self.covered.iter().any(is_covered)
+/// Whether a folder is not covered because git ignores it: of a root, with the folders that are
+/// covered all the same, and images of which everything stays so.
+pub(super) fn is_left_out(
+    (root, forced, covered): (&Path, &[PathBuf], &[Arc<Folder>]),
+    (cache, rules): (&Cache, Option<&Arc<Rules>>),
+    place: &[u8],
+    now: SystemTime,
+) -> bool {
+    let Some(rules) = rules else { return false };
+    let path = path_of(root, place);
+    // Not even git ignores what belongs to it.
+    if path.file_name().is_some_and(|name| name.as_bytes() == b".git") {
+        return false;
     }
+    if !cache.ignores(rules, &path, now) {
+        return false;
+    }
+    if forced.iter().any(|forced| forced.starts_with(&path) || path.starts_with(forced)) {
+        return false;
+    }
+    let is_covered = |image: &Arc<Folder>| matches!(find(image, place), Some(State::Folder { .. }));
+    !covered.iter().any(is_covered)
 }
 
 /// The names in a folder, sorted.

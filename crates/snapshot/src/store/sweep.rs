@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use super::{BLOCK, Block, LARGE, Part, Store, Table, open_block, wrong};
+use super::{BLOCK, Block, LARGE, Part, Store, Table, damage, open_block, wrong};
 use crate::hash::Hash;
 
 /// What was removed.
@@ -29,6 +29,7 @@ impl Store {
         let before = self.size();
         let mut swept = Swept::default();
         let packs = self.table().packs.clone();
+        let damage: HashSet<String> = self.damage().into_iter().map(|(pack, ..)| pack).collect();
         for (number, path) in packs.iter().enumerate() {
             let held = match OpenOptions::new().write(true).open(path) {
                 Ok(file) => file,
@@ -38,10 +39,11 @@ impl Store {
             if held.try_lock().is_err() {
                 continue;
             }
-            let all = self.contents(number);
-            let dead =
-                all.iter().filter(|(_, parts)| parts.iter().any(|(hash, ..)| !live.contains(hash)));
-            if dead.count() == 0 && !all.is_empty() {
+            let mut all = self.listed();
+            all.retain(|(block, _)| block.pack == number);
+            let is_dead = |parts: &[Part]| parts.iter().any(|(hash, ..)| !live.contains(hash));
+            let is_damaged = damage.contains(&damage::name(path));
+            if !is_damaged && !all.is_empty() && !all.iter().any(|(_, parts)| is_dead(parts)) {
                 continue;
             }
             let mut raw: Vec<u8> = Vec::new();
@@ -52,11 +54,13 @@ impl Store {
                         swept.contents += 1;
                         continue;
                     }
+                    // A content that cannot be read is lost either way.
                     if block.raw >= LARGE * 4 {
-                        self.move_large(path, *block, *hash)?;
+                        if self.verify(*hash).is_ok() {
+                            self.move_large(path, *block, *hash)?;
+                        }
                         continue;
                     }
-                    // A content that cannot be read is lost either way.
                     let Ok(bytes) = self.get(*hash) else { continue };
                     parts.push((*hash, raw.len() as u64, bytes.len() as u64));
                     raw.extend(bytes);
@@ -75,13 +79,14 @@ impl Store {
             remove(path)?;
         }
         self.remove_scraps()?;
+        self.forget_damage()?;
         self.reload()?;
         swept.bytes = before.saturating_sub(self.size());
         Ok(swept)
     }
 
-    /// The blocks of a pack, with those contents that are read from there.
-    fn contents(&self, pack: usize) -> Vec<(Block, Vec<Part>)> {
+    /// All blocks, by their numbers, with those contents that are read from there.
+    pub(super) fn listed(&self) -> Vec<(Block, Vec<Part>)> {
         let table: &Table = &self.table();
         let mut all: Vec<(Block, Vec<Part>)> =
             table.blocks.iter().map(|block| (*block, Vec::new())).collect();
@@ -90,7 +95,6 @@ impl Store {
                 parts.push((*hash, spot.start, spot.length));
             }
         }
-        all.retain(|(block, _)| block.pack == pack);
         for (_, parts) in &mut all {
             parts.sort_by_key(|(_, start, _)| *start);
         }
@@ -146,7 +150,7 @@ fn tempfile_in(folder: &Path) -> io::Result<(fs::File, std::path::PathBuf)> {
     Ok((file, path))
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,

@@ -196,3 +196,75 @@ fn objects_that_no_image_needs_go() {
     world.rewind(&other, 0, Others::Respect);
     assert_eq!((world.git(), world.record()), before);
 }
+
+/// Damages what is stored, from an offset on in each pack.
+fn damage(world: &World, is_wanted: impl Fn(usize) -> bool) {
+    for entry in fs::read_dir(world.store().join("packs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "pack") {
+            let mut bytes = fs::read(&path).unwrap();
+            let wanted = bytes.iter_mut().enumerate().filter(|(at, _)| is_wanted(*at));
+            wanted.for_each(|(_, byte)| *byte ^= 0x40);
+            fs::write(&path, bytes).unwrap();
+        }
+    }
+}
+
+/// What is damaged does not count as stored: the next image has it again.
+#[test]
+fn what_is_damaged_is_stored_again() {
+    let world = World::new(Setting::Plain);
+    let before = world.record();
+    take(&mut world.recorder(), Event::Before, "c1");
+    damage(&world, |at| at % 20 == 0);
+    let undone = |call: &str| {
+        let mut recorder = world.recorder();
+        take(&mut recorder, Event::Before, call);
+        sh(world.root(), "rm -rf src notes.txt blob.bin");
+        take(&mut recorder, Event::After, call);
+        let count = recorder.log().read().unwrap().len();
+        world.rewind(&recorder, count - 2, Others::Respect);
+        assert_eq!(world.record(), before);
+    };
+    undone("c2");
+    // Also by processes that have not seen the damage themselves, and after it was swept out.
+    undone("c3");
+    assert!(world.store().join("damaged").exists());
+    let now = SystemTime::now();
+    tidy(&world.store(), Bounds::default(), None, now, no_hook()).unwrap();
+    assert!(!world.store().join("damaged").exists());
+    undone("c4");
+}
+
+/// Contents that no image reads are looked over from time to time.
+#[test]
+fn damage_that_nobody_has_seen_is_found_when_it_is_tidied_up() {
+    let world = World::new(Setting::Plain);
+    take(&mut world.recorder(), Event::Before, "c1");
+    // The first block has the files, and the second one the listings.
+    damage(&world, |at| at < 8);
+    let store = || snapshot::Store::open(&world.store(), no_hook()).unwrap();
+    let hash = snapshot::Hash::of(&fs::read(world.root().join("notes.txt")).unwrap());
+    assert!(store().has(hash));
+    let now = SystemTime::now();
+    tidy(&world.store(), Bounds::default(), None, now, no_hook()).unwrap();
+    assert!(!store().has(hash));
+    take(&mut world.recorder(), Event::Before, "c2");
+    store().verify(hash).unwrap();
+}
+
+/// Rewinds are kept only as long as there is room for what they need.
+#[test]
+fn rewinds_go_when_there_is_too_much() {
+    let world = World::new(Setting::Plain);
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "head -c 100000 /dev/urandom > blob.bin");
+    take(&mut recorder, Event::After, "c1");
+    world.rewind(&recorder, 0, Others::Respect);
+    drop(recorder);
+    let now = SystemTime::now() + Duration::from_secs(5);
+    take(&mut world.recorder(), Event::Before, "c2");
+    tidy(&world.store(), Bounds { days: 1000, bytes: 0 }, Some("session"), now, no_hook()).unwrap();
+    assert_eq!(fs::read_dir(world.store().join("rewinds")).unwrap().count(), 0);
+}

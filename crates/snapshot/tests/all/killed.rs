@@ -52,7 +52,7 @@ fn rewind(world: &World, hook: Hook) -> bool {
 fn settle(world: &World) {
     let store = Store::open(&world.store(), no_hook()).unwrap();
     let vault = Vault::new(&world.store().join("objects"));
-    Journal::new(&store, &vault, Limits::default()).settle().unwrap();
+    Journal::new(&store, &vault, Limits::default()).settle(&mut |_, _| {}).unwrap();
 }
 
 fn destroyed() -> (World, BTreeMap<PathBuf, String>, BTreeMap<PathBuf, String>) {
@@ -165,7 +165,7 @@ fn child() {
     loop {
         let store = store_of();
         let journal = Journal::new(&store, &vault, Limits::default());
-        journal.settle().unwrap();
+        journal.settle(&mut |_, _| {}).unwrap();
         let moments = snapshot::Log::of(store.folder(), "session").unwrap().read().unwrap();
         let about_now = (Limits::default(), SystemTime::now());
         let plan = snapshot::plan::plan((&store, &vault), &moments, 0, Others::Respect, about_now)

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
-use snapshot::Event;
 use snapshot::moment::{Actor, spans};
 use snapshot::plan::{Clash, Others};
 use snapshot::tree::{Folder, State, differences};
+use snapshot::{About, Event};
 
 use crate::world::{Setting, World, about, sh, take};
 
@@ -180,4 +181,134 @@ fn a_file_that_is_too_large_to_be_kept_is_in_the_way() {
     take(&mut recorder, Event::After, "c1");
     let plan = world.plan(&recorder, 0, Others::Respect);
     assert_eq!(plan.clashes, [(world.root().join("notes.txt"), Clash::InTheWay)]);
+}
+
+/// The log says when the process was killed only by what is missing in it.
+#[test]
+fn what_a_person_changed_after_a_killed_command_is_a_clash() {
+    let world = World::new(Setting::Plain);
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "killed");
+    sh(world.root(), "echo person > notes.txt");
+    let next = About { prompt: Some("p2".to_owned()), ..about("c2") };
+    recorder.take(Event::Before, next.clone(), SystemTime::now()).unwrap();
+    fs::write(world.root().join("made.txt"), "agent\n").unwrap();
+    recorder.take(Event::After, next, SystemTime::now()).unwrap();
+    fs::write(world.root().join("mine.txt"), "mine\n").unwrap();
+    let moments = recorder.log().read().unwrap();
+    let actors: Vec<Actor> = spans(&moments).iter().map(|span| span.actor).collect();
+    assert_eq!(actors, [Actor::Unsure, Actor::Agent, Actor::Other]);
+    let plan = world.plan(&recorder, 0, Others::Respect);
+    assert_eq!(plan.clashes, [(world.root().join("notes.txt"), Clash::Unended)]);
+    world.rewind(&recorder, 1, Others::Respect);
+    let read = |name: &str| fs::read_to_string(world.root().join(name)).unwrap();
+    assert_eq!((read("notes.txt"), read("mine.txt")), ("person\n".into(), "mine\n".into()));
+    assert!(!world.root().join("made.txt").exists());
+}
+
+/// From where it goes on by itself, nobody knows who acted, until it ends; what is done between two
+/// images of another call is that call's.
+#[test]
+fn what_changes_while_a_command_is_in_the_background_is_a_clash() {
+    let world = World::new(Setting::Plain);
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "server");
+    fs::write(world.root().join("started.txt"), "agent\n").unwrap();
+    take(&mut recorder, Event::Look, "server");
+    sh(world.root(), "echo person > notes.txt");
+    take(&mut recorder, Event::Before, "c2");
+    fs::write(world.root().join("made.txt"), "agent\n").unwrap();
+    take(&mut recorder, Event::After, "c2");
+    take(&mut recorder, Event::After, "server");
+    fs::write(world.root().join("mine.txt"), "mine\n").unwrap();
+    let moments = recorder.log().read().unwrap();
+    let actors: Vec<Actor> = spans(&moments).iter().map(|span| span.actor).collect();
+    let expected =
+        [Actor::Agent, Actor::Unsure, Actor::Agent, Actor::Unsure, Actor::Other].to_vec();
+    assert_eq!(actors, expected);
+    let plan = world.plan(&recorder, 0, Others::Respect);
+    assert_eq!(plan.clashes, [(world.root().join("notes.txt"), Clash::Unended)]);
+    let paths: Vec<_> = plan.steps.iter().map(snapshot::plan::Step::path).collect();
+    let all = ["made.txt", "notes.txt", "started.txt"].map(|name| world.root().join(name));
+    assert_eq!(paths, all);
+}
+
+/// What a restored branch needs comes back with it, whoever collected it.
+#[test]
+fn objects_that_someone_else_removed_come_back_or_are_named() {
+    let world = World::new(Setting::Repository);
+    let before = world.git();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "git branch -D side");
+    take(&mut recorder, Event::After, "c1");
+    sh(world.root(), "git reflog expire --expire=now --all; git gc -q --prune=now");
+    world.rewind(&recorder, 0, Others::Overwrite);
+    let commits = |text: &str| text.contains("side") && !text.contains("bad object");
+    assert!(commits(&before) && commits(&sh(world.root(), "git log --oneline side; git fsck")));
+    // Without copies it is said beforehand.
+    sh(world.root(), "git update-ref -d refs/heads/side; git gc -q --prune=now");
+    sh(&world.store(), "find objects -type f ! -name where -delete");
+    let plan = world.plan(&recorder, 0, Others::Respect);
+    assert!(plan.clashes.iter().any(|(_, clash)| *clash == Clash::Gone), "{:?}", plan.clashes);
+}
+
+#[test]
+fn a_lock_of_git_does_not_come_back() {
+    let world = World::new(Setting::Repository);
+    let lock = world.root().join(".git/index.lock");
+    fs::write(&lock, "").unwrap();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "rm .git/index.lock; rm -rf src");
+    take(&mut recorder, Event::After, "c1");
+    world.rewind(&recorder, 0, Others::Respect);
+    assert!(world.root().join("src/main.c").exists() && !lock.exists());
+}
+
+/// An edit is undone wherever it is, also where no image is taken.
+#[test]
+fn an_edit_that_no_image_covers_is_undone_by_itself() {
+    let world = World::new(Setting::Repository);
+    let outside = fs::canonicalize(world.temp.path()).unwrap().join("far/away/notes.txt");
+    let ignored = world.root().join("node_modules/x/index.js");
+    let new = world.root().join("node_modules/new/made.js");
+    fs::create_dir_all(outside.parent().unwrap()).unwrap();
+    fs::write(&outside, "mine\n").unwrap();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Look, "l");
+    for (at, path) in [&outside, &ignored, &new].into_iter().enumerate() {
+        let call = format!("e{at}");
+        recorder.touch(Event::Before, about(&call), path, SystemTime::now()).unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "agent\n").unwrap();
+        recorder.touch(Event::After, about(&call), path, SystemTime::now()).unwrap();
+    }
+    let outcome = snapshot::moment::deeds(&recorder.log().read().unwrap()).len();
+    assert_eq!(outcome, 3);
+    // The folder around it may be gone.
+    fs::remove_dir_all(world.temp.path().join("far")).unwrap();
+    let plan = world.plan(&recorder, 0, Others::Respect);
+    assert_eq!(plan.clashes, [(outside.clone(), Clash::Changed)]);
+    world.rewind(&recorder, 0, Others::Overwrite);
+    let read = |path: &PathBuf| fs::read_to_string(path).unwrap();
+    assert_eq!((read(&outside), read(&ignored)), ("mine\n".into(), "ignored\n".into()));
+    assert!(!new.exists());
+}
+
+/// A folder that git ignores is not covered because a file is made in it.
+#[test]
+fn a_file_in_a_new_ignored_folder_covers_nothing_else() {
+    let world = World::new(Setting::Repository);
+    sh(world.root(), "rm -rf node_modules");
+    let path = world.root().join("node_modules/made/file.js");
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Look, "l");
+    recorder.touch(Event::Before, about("e1"), &path, SystemTime::now()).unwrap();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "agent\n").unwrap();
+    recorder.touch(Event::After, about("e1"), &path, SystemTime::now()).unwrap();
+    take(&mut recorder, Event::Look, "l");
+    let ignored = (world.root().join("node_modules"), snapshot::tree::Why::Ignored);
+    assert_eq!(recorder.outside(), [ignored]);
 }

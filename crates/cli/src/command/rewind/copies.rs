@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Deserialize;
-use snapshot::plan::{Clash, Others, Plan, Step};
+use snapshot::plan::{Clash, Others, Plan, Step, put_single};
 use snapshot::scan::keep;
 use snapshot::tree::State;
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
+use transcript::conversation::tool;
 use transcript::conversation::turn::Turn;
 use transcript::format::entry::Kind;
 
@@ -37,7 +38,7 @@ pub(super) fn plan(
     kept: &Kept,
     session: &Session,
     family: &WithAgents,
-    turns: &[Turn],
+    turns: &[&Turn],
     others: Others,
 ) -> Result<Plan, Failure> {
     let mut later = HashSet::new();
@@ -122,26 +123,58 @@ pub(super) fn plan(
         } else if is_newer && others == Others::Respect {
             plan.clashes.push((path.clone(), Clash::Changed));
         }
-        let folder = path.parent().and_then(|folder| std::fs::canonicalize(folder).ok());
-        let (Some(root), Some(name)) = (folder, path.file_name()) else {
-            plan.clashes.push((path, Clash::InTheWay));
-            continue;
-        };
-        let place = name.as_bytes().to_vec();
-        plan.steps.push(Step { root, place, from, to });
+        put_single(&mut plan, &path, from, to);
     }
     Ok(plan)
 }
 
-/// Tools that change files.
-const CHANGING: [&str; 5] = ["Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"];
+/// Tools that change one file, and keep a copy of it.
+const EDITING: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
-/// Whether there is a call in turns that may have changed files.
-pub(super) fn may_have_changed(family: &WithAgents, turns: &[Turn]) -> bool {
+/// Whether there is a call in a turn that may have changed files.
+pub(super) fn may_have_changed(family: &WithAgents, turn: &Turn) -> bool {
     let table = &family.main.table;
-    let names = turns.iter().flat_map(|turn| turn.calls(table));
-    let mut names = names.filter_map(|call| table.text(table.block(call).name));
-    names.any(|name| CHANGING.contains(&name))
+    let mut names = turn.calls(table).filter_map(|call| table.text(table.block(call).name));
+    names.any(|name| name == "Bash" || EDITING.contains(&name))
+}
+
+/// The files that edit tools were to change in turns.
+fn edited(family: &WithAgents, turns: &[&Turn]) -> Result<HashSet<PathBuf>, Failure> {
+    let table = &family.main.table;
+    let mut all = HashSet::new();
+    for call in turns.iter().flat_map(|turn| turn.calls(table)) {
+        let block = table.block(call);
+        if !table.text(block.name).is_some_and(|name| EDITING.contains(&name)) {
+            continue;
+        }
+        let named = family.main.look(block.row, |entry| {
+            let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+            let paths = blocks.filter_map(|block| Some(tool::file(&block)?.into_owned()));
+            paths.map(PathBuf::from).collect::<Vec<_>>()
+        })?;
+        all.extend(named);
+    }
+    Ok(all)
+}
+
+/// Adds what copies have of turns after those that a plan goes back through: of the files that they
+/// edited. Where images have a file, the plan goes back further.
+pub(super) fn add_later(
+    plan: &mut Plan,
+    mut later: Plan,
+    family: &WithAgents,
+    turns: &[&Turn],
+) -> Result<(), Failure> {
+    let edited = edited(family, turns)?;
+    let is_new = |path: &PathBuf| {
+        edited.contains(path) && !plan.steps.iter().any(|step| step.path() == *path)
+    };
+    let wanted: Vec<PathBuf> = later.steps.iter().map(Step::path).filter(is_new).collect();
+    // With the folders around it.
+    later.steps.retain(|step| wanted.iter().any(|path| path.starts_with(step.path())));
+    later.clashes.retain(|(path, _)| edited.contains(path));
+    add(plan, later);
+    Ok(())
 }
 
 /// Adds what copies have to a plan that goes back only to a later time.
