@@ -108,6 +108,12 @@ impl ApiError {
         self.why == Why::Status(529) || self.kind.as_deref() == Some("overloaded_error")
     }
 
+    /// Whether the conversation does not fit into the model.
+    pub fn is_too_long(&self) -> bool {
+        let words = ["prompt is too long", "exceed context limit"];
+        self.why == Why::Status(400) && words.iter().any(|words| self.message.contains(words))
+    }
+
     /// The name for it in a transcript of Claude Code.
     pub fn label(&self) -> &'static str {
         match (self.why, self.kind.as_deref()) {
@@ -168,7 +174,7 @@ impl ApiError {
                 "Go on in a smaller session: `quipu strip` takes tool results and images out."
             }
             (Why::Status(429), _) | (_, "rate_limit_error") => "Wait, or use another key.",
-            (Why::Status(400), _) if self.message.contains("prompt is too long") => {
+            _ if self.is_too_long() => {
                 "Go on in a smaller session: `quipu strip` takes tool results out."
             }
             (Why::Status(400), _) if self.message.contains("credit balance") => {

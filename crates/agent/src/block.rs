@@ -25,6 +25,12 @@ pub(crate) fn is_unsigned(thinking: &str) -> bool {
     block.is_some_and(|block| block.text("signature").is_none_or(|text| text.is_empty()))
 }
 
+/// Whether the block is the result of a call.
+pub(crate) fn is_result(block: &str) -> bool {
+    let kind = Json::parse(block.as_bytes()).and_then(|block| block.get("type"));
+    kind.is_some_and(|kind| kind.is("tool_result"))
+}
+
 /// The text of a text block.
 pub(crate) fn text_of(block: &str) -> Option<String> {
     let block = Json::parse(block.as_bytes())?.object()?;

@@ -5,6 +5,7 @@
 //! note of an answer or a wait that was given up is dropped (it has an old number); once something
 //! could not be recorded, nothing more is done.
 
+mod alarm;
 mod back;
 mod beginning;
 mod compacting;
@@ -16,7 +17,7 @@ mod worker;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -33,13 +34,12 @@ use crate::control::{self, Wish};
 use crate::event::{AgentId, Event, delta};
 use crate::hook::HookBook;
 use crate::host::{Audience, Host, Summary};
-use crate::model;
+use crate::model::{self, Usage};
 use crate::permit::Permit;
 use crate::prompt::Wishes;
 use crate::shell;
 use crate::slash::SlashBook;
 use crate::subagent::Kinds;
-use crate::tally::Tally;
 use crate::tool::{self, Site};
 use crate::turn::{Input, Outcome, Prompt, Wanted};
 use hooked::Then;
@@ -78,6 +78,8 @@ pub struct Driver {
     is_begun: bool,
     /// Whether what commands need was started.
     is_warm: bool,
+    /// What agents get after a while.
+    alarms: alarm::Alarms,
     /// Agents whose next request may be made.
     asks: VecDeque<AgentId>,
     /// Agents whose turn is over, and nothing holds that up.
@@ -161,6 +163,7 @@ impl Driver {
             nested: BTreeMap::new(),
             line: VecDeque::new(),
             runs: hooked::Runs::default(),
+            alarms: alarm::Alarms::default(),
             is_begun: false,
             is_warm: false,
             asks: VecDeque::new(),
@@ -229,25 +232,25 @@ impl Driver {
             }
             let note = if is_awaited {
                 patience = if self.is_closed { patience.saturating_sub(OFTEN) } else { patience };
-                match inbox.recv_timeout(OFTEN) {
-                    Err(RecvTimeoutError::Timeout) => continue,
-                    Err(RecvTimeoutError::Disconnected) => Err(RecvError),
-                    Ok(note) => Ok(note),
-                }
+                self.alarms.receive(inbox, Some(OFTEN))
             } else {
                 inbox.try_recv().or_else(|_| {
                     self.warm_up(host);
-                    inbox.recv()
+                    self.alarms.receive(inbox, None)
                 })
             };
-            self.take(note.unwrap_or(Note::Closed), host);
+            match note {
+                Ok(note) => _ = self.take(note, host),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => _ = self.take(Note::Closed, host),
+            }
         }
     }
 
     /// Waits for hooks that nothing else waits for. Each has a limit of its own.
     fn let_hooks_end(&mut self, inbox: &Receiver<Note>, host: &mut dyn Host) {
         while self.runs.has_any() && self.end.is_none() && !host.is_gone() {
-            match inbox.recv_timeout(OFTEN) {
+            match self.alarms.receive(inbox, Some(OFTEN)) {
                 Ok(note) => _ = self.take(note, host),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -272,8 +275,11 @@ impl Driver {
         while outcome.is_none() {
             // If nothing reads the output, work is neither done nor paid for.
             let gone = (host.is_gone() && self.end.is_none()).then_some(Note::End(NOBODY));
-            let Some(note) = gone.or_else(|| inbox.recv().ok()) else { break };
-            outcome = self.take(note, host);
+            match gone.map_or_else(|| self.alarms.receive(inbox, None), Ok) {
+                Ok(note) => outcome = self.take(note, host),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
         self.is_busy = false;
         self.finish(outcome.unwrap_or(Outcome::Interrupted), host)
@@ -360,11 +366,12 @@ impl Driver {
             Err(error) => {
                 self.pending.push_back((AgentId::Main, Input::Unwritable(error.to_string())));
             }
-            // While tools run, it is sent along with their results; otherwise it waits for its own
-            // turn.
+            // While tools run, it is sent along with their results; otherwise, and if it is a
+            // command, it waits for its own turn.
             Ok(())
                 if !main.calls.is_empty()
                     && utterance.printed.is_none()
+                    && prompting::built_in(&utterance).is_none()
                     && self.called(&utterance).is_none() =>
             {
                 let prompt = self.prompt_of(&mut main, utterance, host);
@@ -400,12 +407,14 @@ impl Driver {
             Report::Summarised(number, made) if number == agent.number => {
                 self.summarised(id, made, host);
             }
+            Report::SummaryDue(number) if number == agent.number => self.summary_due(id),
             Report::Expanded(number, body) if number == agent.number => {
                 self.commands_ran(id, body, host);
             }
             Report::Input(..)
             | Report::Streamed(..)
             | Report::Summarised(..)
+            | Report::SummaryDue(..)
             | Report::Expanded(..) => {}
             Report::Answered(call, answer) => self.answered(id, call, answer, host),
             Report::Progress(call, progress, number) => {
@@ -469,8 +478,8 @@ impl Driver {
                 let then = Then::Switch(line.clone(), model);
                 let started = self.hook(&main, ("PreModelSwitch", &to), more, then, host);
                 let is_waiting = started.is_ok();
-                if let Err(Then::Switch(_, model)) = started {
-                    self.switched(&main, model, host);
+                if let Err(Then::Switch(line, model)) = started {
+                    self.switched(&main, &line, model, host);
                 }
                 self.agents.insert(AgentId::Main, main);
                 if is_waiting {
@@ -558,35 +567,15 @@ impl Driver {
 
     /// What the session cost so far, for a host.
     fn cost(&self) -> Value {
-        json!({"text": self.main().map(|main| self.cost_of(&main.count))})
+        json!({"text": self.main().map(cost_of)})
     }
 
-    /// What was spent so far, in dollars; None if a price is not known.
-    fn spent(&self, count: &Tally) -> Option<f64> {
-        let mut models = count.models.clone();
-        for (model, usage) in self.site.spent.lock().unwrap_or_else(PoisonError::into_inner).iter()
-        {
-            *models.entry(model.clone()).or_default() += *usage;
-        }
-        let mut costs = models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
-        costs.try_fold(0.0, |sum, cost| Some(sum + cost?))
-    }
-
-    /// Whether the run has cost what it may cost, sub-agents included. A price that is not known
-    /// counts as too much.
+    /// Whether the run has cost what it may cost, sub-agents included: those that have ended are
+    /// counted with the main one. A price that is not known counts as too much.
     fn is_over_budget(&self, agent: &Agent) -> bool {
         let Some(budget) = self.about.budget else { return false };
-        let agents = self.agents.values().chain([agent]);
-        let mut spent = agents.map(|agent| self.spent(&agent.count));
-        let spent = spent.try_fold(0.0, |sum, cost| Some(sum + cost?));
+        let spent = spent(self.agents.values().chain([agent]));
         spent.is_none_or(|spent| spent >= budget)
-    }
-
-    fn cost_of(&self, count: &Tally) -> String {
-        match self.spent(count) {
-            Some(cost) => format!("Total cost: ${cost:.4}"),
-            None => "The price of a model is not known.".to_owned(),
-        }
     }
 
     fn change_model(&mut self) {
@@ -694,6 +683,26 @@ impl Agent {
             denials: std::mem::take(&mut self.count.denials),
             output: self.site.output.take(),
         }
+    }
+}
+
+/// What these agents and their tools have spent so far, in dollars; None if a price is not known.
+fn spent<'a>(agents: impl Iterator<Item = &'a Agent>) -> Option<f64> {
+    let mut models: BTreeMap<String, Usage> = BTreeMap::new();
+    for agent in agents {
+        let aside = agent.site.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        for (model, usage) in agent.count.models.iter().chain(aside.iter()) {
+            *models.entry(model.clone()).or_default() += *usage;
+        }
+    }
+    let mut costs = models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
+    costs.try_fold(0.0, |sum, cost| Some(sum + cost?))
+}
+
+fn cost_of(agent: &Agent) -> String {
+    match spent(std::iter::once(agent)) {
+        Some(cost) => format!("Total cost: ${cost:.4}"),
+        None => "The price of a model is not known.".to_owned(),
     }
 }
 

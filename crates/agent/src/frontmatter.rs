@@ -135,15 +135,11 @@ fn scalar(text: &str) -> Value {
     }
 }
 
-/// The texts of a member: a list, or one text with commas.
+/// The rules in a member: a list, or one text with commas.
 pub(crate) fn list(value: &Value) -> Vec<String> {
-    let names = |text: &str| -> Vec<String> {
-        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-        names.map(str::to_owned).collect()
-    };
     match value {
-        Value::String(text) => names(text),
-        Value::Array(list) => list.iter().filter_map(Value::as_str).flat_map(names).collect(),
+        Value::String(text) => rules::split([text.as_str()]),
+        Value::Array(list) => rules::split(list.iter().filter_map(Value::as_str)),
         _ => Vec::new(),
     }
 }

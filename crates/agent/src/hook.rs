@@ -111,7 +111,7 @@ pub struct Hook {
     pub event: String,
     /// What the event must be about; None for anything.
     matcher: Option<Matcher>,
-    /// The rule that a call must fit.
+    /// The rule that a call must fit, as one that denies: a call that it may be about fits.
     condition: Option<Rule>,
     /// What it is.
     pub action: Action,
@@ -273,13 +273,50 @@ impl HookBook {
         for hook in self.hooks.iter().filter(|hook| hook.event == event) {
             let is_meant = hook.matcher.as_ref().is_none_or(|matcher| matcher.fits(subject))
                 && hook.condition.as_ref().is_none_or(&fits);
-            // The same command in two places runs once.
-            if is_meant && !found.iter().any(|other| other.action == hook.action) {
-                found.push(hook.clone());
+            if is_meant {
+                add_once(&mut found, hook.clone());
             }
         }
         found
     }
+}
+
+/// Adds a hook. The same command in two places runs once, and is waited for if one of them wants
+/// that.
+pub(crate) fn add_once(found: &mut Vec<Hook>, hook: Hook) {
+    match found.iter_mut().find(|other| other.action == hook.action) {
+        Some(other) if other.is_async && !hook.is_async => *other = hook,
+        Some(_) => {}
+        None => found.push(hook),
+    }
+}
+
+/// What the hooks of an event learn of the session beside where it is; those of others learn
+/// nothing more.
+const ABOUT_SESSION: [(&str, &[About]); 9] = [
+    ("PreToolUse", &[About::Mode, About::Effort]),
+    ("PostToolUse", &[About::Mode, About::Effort]),
+    ("PostToolUseFailure", &[About::Mode, About::Effort]),
+    ("PostToolBatch", &[About::Mode, About::Effort]),
+    ("PermissionRequest", &[About::Mode, About::Effort]),
+    ("Stop", &[About::Mode, About::Effort]),
+    ("SubagentStop", &[About::Mode, About::Effort]),
+    ("UserPromptSubmit", &[About::Mode]),
+    ("UserPromptExpansion", &[About::Mode]),
+];
+
+/// Something about the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// `permission_mode`.
+    Mode,
+    /// `effort`.
+    Effort,
+}
+
+/// Whether the hooks of an event learn that.
+pub(crate) fn learns(event: &str, what: About) -> bool {
+    ABOUT_SESSION.iter().any(|(name, all)| *name == event && all.contains(&what))
 }
 
 fn timeout(event: &str, value: &Value) -> Duration {
@@ -326,7 +363,7 @@ fn read(
     let condition = match hook["if"].as_str() {
         None => None,
         Some(rule) => Some(
-            Rule::parse(rule, Kind::Allow, "a hook", "/".into())
+            Rule::parse(rule, Kind::Deny, "a hook", "/".into())
                 .map_err(|why| format!("the rule `{rule}` is not understood: {why}"))?,
         ),
     };

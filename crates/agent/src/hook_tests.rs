@@ -30,8 +30,36 @@ fn matchers_are_names_or_regular_expressions_that_find_a_part() {
     let read = ["all", "star", "regex", "inside", "begins", "list", "none"];
     assert_eq!(names(&book, "PreToolUse", "Read"), read);
     assert_eq!(names(&book, "PreToolUse", "Edit"), ["all", "star", "either", "list", "none"]);
-    assert_eq!(names(&book, "PreToolUse", "Bread"), ["all", "star", "regex", "inside", "none"]);
+    assert_eq!(names(&book, "PreToolUse", "Bread"), ["all", "star", "inside", "none"]);
     assert_eq!(names(&book, "PostToolUse", "Read"), [""; 0]);
+}
+
+#[test]
+fn a_matcher_means_a_tool_by_any_of_its_names() {
+    let hooks = |matcher: &str| json!([{"matcher": matcher, "hooks": [{"type": "command", "command": "a"}]}]);
+    for (matcher, event, subject, wanted) in [
+        ("Agent", "PreToolUse", "Task", true),
+        ("Task", "PostToolUse", "Agent", true),
+        ("Bash|Agent", "PermissionRequest", "Task", true),
+        ("^Ag.*t$", "PostToolUseFailure", "Task", true),
+        ("Agent", "PreToolUse", "TaskStop", false),
+        ("KillShell", "PreToolUse", "TaskStop", true),
+        // The type of a sub-agent is no tool.
+        ("Agent", "SubagentStart", "Task", false),
+    ] {
+        let (book, _) = book(&json!({event: hooks(matcher)}));
+        assert_eq!(!names(&book, event, subject).is_empty(), wanted, "{matcher} {subject}");
+    }
+}
+
+#[test]
+fn a_command_in_two_places_is_waited_for_if_one_of_them_wants_that() {
+    let hook = |is_async: bool| json!({"type": "command", "command": "a", "async": is_async});
+    for hooks in [[hook(true), hook(false)], [hook(false), hook(true)]] {
+        let (book, _) = book(&json!({"PreToolUse": [{"hooks": hooks}]}));
+        let found = book.of("PreToolUse", "Read", |_| true);
+        assert_eq!(found.iter().map(|hook| hook.is_async).collect::<Vec<_>>(), [false]);
+    }
 }
 
 #[test]
@@ -128,6 +156,15 @@ fn answers_mean_what_they_mean_in_the_original() {
     let defer = r#"{"hookSpecificOutput":{"permissionDecision":"defer"}}"#;
     let deferred = verdict(&[ran(0, allow, ""), ran(0, defer, "")]);
     assert_eq!(deferred.permission.map(|(word, _)| word), Some(Permission::Defer));
+}
+
+#[test]
+fn a_refusal_of_what_cannot_be_refused_is_shown() {
+    let shown = Verdict::of("SessionStart", &[ran(2, "", "no way\n")]);
+    assert_eq!((shown.refusal(), shown.failures.len()), (None, 1));
+    assert_eq!(shown.failures[0], "the SessionStart hook `check`: no way");
+    // The model gets these.
+    assert!(Verdict::of("PostToolUseFailure", &[ran(2, "", "no")]).refusal().is_some());
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub enum Report {
     Hooked(u64, Vec<(Hook, Ran)>),
     /// The summary with this number, and what it took.
     Summarised(u64, Summarised),
+    /// The model is to be asked for the summary with this number again.
+    SummaryDue(u64),
     /// What a command of the user stands for; the number of the expansion.
     Expanded(u64, String),
     /// A person has not answered for a while; the id of the question.

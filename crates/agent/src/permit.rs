@@ -9,8 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
 
 pub use rules::Mode;
-use rules::{Access, Judgement, Place, Question, Rulebook, plain};
+use rules::{Access, Decision, Judgement, Place, Question, Rulebook, plain};
 
+use crate::guard::runs_nothing;
 use crate::sensitive::is_sensitive;
 use crate::tool::{Call, Pins, Site, Trouble};
 
@@ -54,7 +55,7 @@ impl Permit {
         // What was judged is what is used, wherever links lead by then.
         let paths = access.reads.iter().chain(&access.writes).map(|path| plain(path));
         let paths = paths.map(|path| (path.clone(), resolved.real(&path))).collect();
-        let closed = with_place(site, &resolved, |place| self.book.closed(place));
+        let closed = with_place(site, &resolved, |place| self.book_in(site).closed(place));
         let pins = Pins { paths, closed };
         site.pins.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id.clone(), pins);
         judgement
@@ -78,8 +79,21 @@ impl Permit {
             mode => mode,
         };
         let is_free = has_sandbox && (mode == Mode::Auto || self.allows_sandboxed);
-        let book = Rulebook { rules: self.book.rules.clone(), allows_sandboxed: is_free };
-        with_place(site, resolved, |place| book.judge(&Question { tool, access }, mode, place))
+        let book = Rulebook { allows_sandboxed: is_free, ..self.book_in(site) };
+        let question = Question { tool, access };
+        with_place(site, resolved, |place| {
+            let judgement = book.judge(&question, mode, place);
+            let mut scopes = site.scopes.iter().filter(|_| judgement.decision != Decision::Deny);
+            let refusal = scopes.find_map(|scope| scope.refusal(&question, place));
+            refusal.unwrap_or(judgement)
+        })
+    }
+
+    /// The rules of the session, and those of the agent that works there.
+    fn book_in(&self, site: &Site) -> Rulebook {
+        let more = site.scopes.iter().flat_map(|scope| &scope.refused);
+        let rules = self.book.rules.iter().chain(more).cloned().collect();
+        Rulebook { rules, allows_sandboxed: self.book.allows_sandboxed }
     }
 
     /// Why a call does not run, in words for the model.
@@ -148,6 +162,7 @@ fn with_place<T>(site: &Site, resolved: &Resolved, judge: impl FnOnce(&Place<'_>
         fitting: &|pattern| resolved.fitting(pattern),
         is_sensitive: &sensitive,
         has_other_names: &has_other_names,
+        runs_nothing: &|folder| runs_nothing(folder, site.trusted_repository.as_deref()),
     })
 }
 
@@ -157,13 +172,10 @@ pub(crate) fn suggestion(tool: &str, access: &Access, judgement: &Judgement) -> 
         return tool.to_owned();
     }
     let first = judgement.parts.iter().find(|part| part.decision != rules::Decision::Allow);
-    if let Some(part) = first.or(judgement.parts.first()) {
-        let is_word =
-            |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
-        let words: Vec<&str> = part.text.split(' ').take(2).take_while(is_word).collect();
-        if !words.is_empty() {
-            return format!("{tool}({}:*)", words.join(" "));
-        }
+    if let Some(part) = first.or(judgement.parts.first())
+        && let Some(content) = rules::suggested(&part.text)
+    {
+        return format!("{tool}({content})");
     }
     match (access.reads.first(), access.reaches.first()) {
         (Some(path), _) if tool == "Read" => format!("Read(/{})", path.display()),

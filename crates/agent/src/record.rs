@@ -18,7 +18,7 @@ use crate::ambient::Ambient;
 use crate::api::ApiError;
 use crate::api::request::text_block;
 use crate::backup::Backups;
-use crate::block::{is_thinking, result_block, text_of};
+use crate::block::{is_result, is_thinking, result_block, text_of};
 use crate::codename;
 use crate::dialect::{self, Members};
 use crate::event::{AgentId, Trigger};
@@ -145,15 +145,17 @@ impl Recorder {
     /// The id for the record of something that may come with an id: that id, if it is a UUID that
     /// no other record has; else a new one.
     pub fn id_for(&mut self, given: Option<&str>) -> String {
-        let given = given.and_then(|given| Some((given, Uuid::try_parse(given).ok()?)));
-        // Few prompts have one, so the list need not be sorted.
-        match given.filter(|(_, id)| !self.taken.contains(id)) {
-            Some((given, id)) => {
-                self.taken.push(id);
-                given.to_owned()
-            }
-            None => self.nature.id(),
-        }
+        let id = self.free_id(given);
+        // Few prompts come with one, so the list need not be sorted.
+        self.taken.extend(given.and_then(|_| Uuid::try_parse(&id).ok()));
+        id
+    }
+
+    /// The id that [`Recorder::id_for`] would give now.
+    pub(crate) fn free_id(&self, given: Option<&str>) -> String {
+        let is_free =
+            |given: &&str| Uuid::try_parse(given).is_ok_and(|id| !self.taken.contains(&id));
+        given.filter(is_free).map_or_else(|| self.nature.id(), str::to_owned)
     }
 
     /// The id that the record of a block has, or will have.
@@ -239,13 +241,22 @@ impl Recorder {
         Ok(id)
     }
 
-    /// What was recorded since the last request was made, if it can follow a summary: it begins
-    /// with an answer, and has at most so many bytes.
+    /// What follows a summary as it was: what was recorded since the last request was made, if it
+    /// begins with an answer and has at most so many bytes; else what the user has to say since.
     pub(crate) fn tail(&self, most: usize) -> Vec<Recorded> {
         let messages = || self.round.iter().filter_map(|one| one.message.as_ref());
         let bytes: usize = messages().flat_map(|(_, blocks)| blocks).map(String::len).sum();
         let is_answer = messages().next().is_some_and(|(role, _)| *role == "assistant");
-        if is_answer && bytes <= most { self.round.clone() } else { Vec::new() }
+        if is_answer && bytes <= most {
+            return self.round.clone();
+        }
+        let is_answered = |one: &Recorded| {
+            one.message.as_ref().is_some_and(|(role, blocks)| {
+                *role == "assistant" || blocks.iter().any(|block| is_result(block))
+            })
+        };
+        let from = self.round.iter().rposition(is_answered).map_or(0, |last| last + 1);
+        self.round[from..].to_vec()
     }
 
     /// Another model goes on.

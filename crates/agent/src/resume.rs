@@ -25,7 +25,7 @@ use crate::backup::Backup;
 use crate::block::{is_unsigned, text_of};
 use crate::context;
 use crate::freshness::Print;
-use crate::model;
+use crate::model::{self, Usage};
 use crate::record::{Pending, Point};
 use crate::turn::Waypoint;
 
@@ -50,6 +50,8 @@ pub struct Resumed {
     /// The session's id according to its records, if it is a UUID: no other text from a file is
     /// used to build paths.
     pub session: Option<String>,
+    /// The tokens of the last request and its answer, unless a summary took their place.
+    pub usage: Usage,
     /// What ran in the background when the session was left: ids and names.
     pub ended: Vec<(String, String)>,
     /// Whether something in it is damaged or missing. More of it may be sent once that is repaired.
@@ -91,6 +93,7 @@ pub fn open_at(
     let is_damaged = conversation.table.damaged > 0 || found.notes.iter().any(is_gap);
     let seen = seen(&found.messages, &conversation)?;
     let ended = background::left_open(&found.messages);
+    let usage = usage(&found, &conversation);
     let prompts = prompts(&conversation);
     let (messages, made, waypoints) =
         messages(found.messages, takes_system(&found.model), (&conversation, &prompts));
@@ -120,7 +123,30 @@ pub fn open_at(
     let backups = backups(&conversation)?;
     let session = leaf.and_then(|leaf| conversation.table.text(leaf.session));
     let session = session.and_then(|id| Uuid::try_parse(id).ok()).map(|id| id.to_string());
-    Ok(Ok(Resumed { messages, waypoints, point, model, backups, seen, session, ended, is_damaged }))
+    Ok(Ok(Resumed {
+        messages,
+        waypoints,
+        point,
+        model,
+        backups,
+        seen,
+        session,
+        usage,
+        ended,
+        is_damaged,
+    }))
+}
+
+/// What the last answer reports, if it was asked for with what is sent now.
+fn usage(found: &history::History, conversation: &Conversation) -> Usage {
+    let table = &conversation.table;
+    let blocks = found.messages.iter().rev().flat_map(|message| message.blocks.iter().rev());
+    let mut rows = blocks.filter_map(|block| Some(table.block(block.origin()?).row));
+    let answer = rows.find_map(|row| Some((row, table.row(row).answer?)));
+    // What a summary has kept was said before it.
+    let answer = answer.filter(|(row, _)| found.boundary.is_none_or(|boundary| *row > boundary));
+    let usage = answer.and_then(|(_, answer)| table.answer(answer).usage.clone());
+    usage.map_or_else(Usage::default, |reported| reported.usage)
 }
 
 /// The prompts of the conversation: their ids, their parents and their times.

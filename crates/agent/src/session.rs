@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
+use rules::current;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,8 +47,8 @@ use crate::permit::Permit;
 use crate::prompt::Wishes;
 use crate::record::{Pending, Recorder};
 use crate::resume::Resumed;
-use crate::slash::SlashBook;
-use crate::subagent::Kinds;
+use crate::slash::{BUILT_IN, SlashBook};
+use crate::subagent::{AgentKind, Kinds};
 use crate::tool::{Registry, Site, Tool};
 use crate::turn::Turn;
 
@@ -118,6 +119,8 @@ pub struct Parts {
     pub schema: Option<Value>,
     /// The only tools that there are; None for all.
     pub tools: Option<Vec<String>>,
+    /// The definition of the main agent: which of them it has, and which of their calls.
+    pub kind: Option<AgentKind>,
     /// What the system prompt was made of.
     pub prompt: Wishes,
     /// The instruction files that were read.
@@ -172,6 +175,7 @@ impl Parts {
             fallback: Vec::new(),
             schema: None,
             tools: None,
+            kind: None,
             prompt: Wishes::default(),
             instructions: Vec::new(),
             transcript: PathBuf::new(),
@@ -194,7 +198,12 @@ impl Session {
         let slashes = Arc::new(parts.slashes);
         slashes.tool().into_iter().for_each(|tool| site.tools.add(tool));
         if let Some(names) = &parts.tools {
-            site.tools = site.tools.only(|name| names.iter().any(|one| one == name));
+            let is_one = |name: &str| names.iter().any(|one| current(one) == current(name));
+            site.tools = site.tools.only(is_one);
+        }
+        if let Some(kind) = &parts.kind {
+            site.tools = site.tools.only(|name| kind.has(name));
+            site.scopes.extend(kind.scope(&site.root));
         }
         if let Some(schema) = parts.schema {
             site.output.want(schema);
@@ -228,7 +237,8 @@ impl Session {
         let turn = turn.with_waypoints(resumed.waypoints);
         let model = site.model.0.clone();
         let retry = parts.retry;
-        let main = Agent::new(AgentId::Main, turn, recorder, asking, Arc::new(site));
+        let mut main = Agent::new(AgentId::Main, turn, recorder, asking, Arc::new(site));
+        main.count.last = resumed.usage;
         let about = About {
             session: parts.id,
             transcript: parts.transcript,
@@ -252,7 +262,7 @@ impl Session {
 
 /// The commands that can be typed: those of the client, of the user and of the project.
 fn commands(slashes: &SlashBook) -> Vec<String> {
-    let built_in = ["clear", "compact", "context", "cost"].map(str::to_owned);
+    let built_in = BUILT_IN.map(str::to_owned);
     built_in.into_iter().chain(slashes.iter().map(|slash| slash.name.clone())).collect()
 }
 

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use crate::frontmatter;
 use crate::tool::{Answer, Call, Site, Tool, ToolSpec, Trouble};
 
+/// The commands of the client itself.
+pub(crate) const BUILT_IN: [&str; 4] = ["clear", "compact", "context", "cost"];
 /// The name of the tool that loads skills.
 pub(crate) const SKILL: &str = "Skill";
 /// The longest file, in bytes.

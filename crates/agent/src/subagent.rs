@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rules::{Access, Mode};
+use rules::{Access, Decision, Judgement, Kind, Mode, Place, Question, Rule, Rulebook, current};
 use serde_json::{Value, json};
 
 use crate::frontmatter;
@@ -20,6 +20,8 @@ use crate::tool::{Answer, Call, Registry, Site, Tool, ToolSpec, Trouble};
 
 /// The names of the tool that starts sub-agents: what it is called here, and in newer clients.
 pub const NAMES: [&str; 2] = ["Task", "Agent"];
+/// Who writes the rules of an agent.
+const SOURCE: &str = "the agent's definition";
 /// The longest definition, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Tools that sub-agents never have.
@@ -34,10 +36,10 @@ pub struct AgentKind {
     pub description: String,
     /// Its system prompt.
     pub prompt: String,
-    /// The tools that it has; None for all.
-    pub tools: Option<Vec<String>>,
-    /// The tools that it does not have.
-    pub without: Vec<String>,
+    /// The tools that it has, or those of their calls that it may make; None for all.
+    pub tools: Option<Vec<Rule>>,
+    /// The tools that it does not have, or those of their calls that it may not make.
+    pub without: Vec<Rule>,
     /// Its model; None for that of its parent.
     pub model: Option<String>,
     /// A permission mode; it counts only if it is narrower than that of the session.
@@ -53,20 +55,89 @@ pub struct AgentKind {
 }
 
 impl AgentKind {
-    /// The tools that it has, of those of its parent.
+    /// Whether it has a tool, if its session does.
+    pub(crate) fn has(&self, tool: &str) -> bool {
+        let is_about = |rule: &Rule| rules::fits(&rule.tool, current(tool));
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(is_about))
+            && !self.without.iter().any(|rule| rule.content.is_none() && is_about(rule))
+    }
+
+    /// The tools that a sub-agent has, of those of its parent.
     pub(crate) fn tools(&self, all: &Registry, may_nest: Nesting) -> Registry {
         all.only(|name| {
-            let is_listed = self.tools.as_ref().is_none_or(|tools| {
-                tools
-                    .iter()
-                    .any(|tool| tool == "*" || tool == name || tool.split('(').next() == Some(name))
-            });
             let is_nesting = NAMES.contains(&name);
-            is_listed
-                && !self.without.iter().any(|tool| tool == name)
+            self.has(name)
                 && !KEPT_BACK.contains(&name)
                 && (!is_nesting || may_nest == Nesting::Possible)
         })
+    }
+
+    /// Which calls of its tools it may make, in a session of this folder; None for all.
+    pub(crate) fn scope(&self, root: &Path) -> Option<Scope> {
+        let listed = self.tools.iter().flatten();
+        let is_whole = |tool: &str| {
+            let mut all = self.tools.iter().flatten();
+            all.any(|rule| rule.content.is_none() && rules::fits(&rule.tool, tool))
+        };
+        let listed = listed.filter(|rule| !is_whole(&rule.tool));
+        let refused = self.without.iter().filter(|rule| rule.content.is_some());
+        let mut scope = Scope { name: self.name.clone(), ..Scope::default() };
+        for rule in listed.chain(refused) {
+            let rule = Rule { root: root.to_owned(), ..rule.clone() };
+            let is_listed = rule.kind == Kind::Allow;
+            match (is_listed, rule.tool == NAMES[0]) {
+                (true, true) => scope.kinds.push(rule),
+                (true, false) => scope.listed.push(rule),
+                (false, true) => scope.refused_kinds.push(rule),
+                (false, false) => scope.refused.push(rule),
+            }
+        }
+        let is_empty = scope == Scope { name: self.name.clone(), ..Scope::default() };
+        (!is_empty).then_some(scope)
+    }
+}
+
+/// Which calls of its tools an agent may make, by its definition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scope {
+    name: String,
+    /// Of the tools in these rules, only calls that they cover.
+    listed: Vec<Rule>,
+    /// No calls that these deny.
+    pub(crate) refused: Vec<Rule>,
+    /// If there are any, only sub-agents of these types; and none of those.
+    kinds: Vec<Rule>,
+    refused_kinds: Vec<Rule>,
+}
+
+impl Scope {
+    /// Whether sub-agents of a type may be started.
+    pub(crate) fn may_start(&self, kind: &str) -> bool {
+        let names = |rules: &[Rule]| {
+            let contents = rules.iter().filter_map(|rule| rule.content.as_deref());
+            contents
+                .flat_map(|content| content.split(','))
+                .any(|name| rules::fits(name.trim(), kind))
+        };
+        (self.kinds.is_empty() || names(&self.kinds)) && !names(&self.refused_kinds)
+    }
+
+    /// What is decided about a call that is none of those that the definition lists.
+    pub(crate) fn refusal(&self, question: &Question<'_>, place: &Place<'_>) -> Option<Judgement> {
+        let is_about = |rule: &&Rule| rules::fits(&rule.tool, current(question.tool));
+        let rules: Vec<Rule> = self.listed.iter().filter(is_about).cloned().collect();
+        let texts: Vec<String> = rules.iter().map(|rule| format!("`{}`", rule.text())).collect();
+        if rules.is_empty() {
+            return None;
+        }
+        let book = Rulebook { rules, allows_sandboxed: false };
+        let found = book.judge(question, Mode::DontAsk, place);
+        let is_listed = found.decision == Decision::Allow
+            && found.rule.is_some()
+            && found.parts.iter().all(|part| part.rule.is_some());
+        let why = format!("the agent `{}` has only {} of it", self.name, texts.join(", "));
+        let decision = Decision::Deny;
+        (!is_listed).then_some(Judgement { decision, rule: None, source: None, why, ..found })
     }
 }
 
@@ -98,7 +169,7 @@ impl Kinds {
                 name: name.to_owned(),
                 description: description.to_owned(),
                 prompt: prompt.to_owned(),
-                tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
+                tools: tools.map(|tools| tools.iter().map(|tool| whole(tool)).collect()),
                 without: Vec::new(),
                 model: None,
                 mode: None,
@@ -185,12 +256,18 @@ impl Kinds {
             hooks(&agent["hooks"], source)?
         };
         let tools = agent.get("tools").filter(|tools| !tools.is_null()).map(frontmatter::list);
+        let tools = tools.filter(|tools| !tools.iter().any(|tool| tool == "*"));
+        let tools = tools.map(|tools| parsed(&tools, Kind::Allow)).transpose()?;
+        let narrowed = tools.iter().flatten().find(|rule| rule.content.is_some() && !covers(rule));
+        if let Some(rule) = narrowed {
+            return Err(format!("`{}` in `tools`: such calls cannot be told apart", rule.text()));
+        }
         let kind = AgentKind {
             name: name.to_owned(),
             description: text("description").ok_or("it has no description")?.to_owned(),
             prompt: text("prompt").unwrap_or(GENERAL).to_owned(),
             tools,
-            without: frontmatter::list(&agent["disallowedTools"]),
+            without: parsed(&frontmatter::list(&agent["disallowedTools"]), Kind::Deny)?,
             model: text("model").filter(|model| *model != "inherit").map(str::to_owned),
             mode,
             max_turns: agent["maxTurns"].as_u64().and_then(|most| u32::try_from(most).ok()),
@@ -259,6 +336,31 @@ impl Kinds {
             })
             .collect()
     }
+}
+
+/// A rule about all calls of a tool.
+fn whole(tool: &str) -> Rule {
+    Rule {
+        kind: Kind::Allow,
+        tool: tool.to_owned(),
+        content: None,
+        source: SOURCE.to_owned(),
+        root: PathBuf::new(),
+    }
+}
+
+/// The tools that a definition lists.
+fn parsed(list: &[String], kind: Kind) -> Result<Vec<Rule>, String> {
+    let parse = |text: &String| {
+        Rule::parse(text, kind, SOURCE, PathBuf::new())
+            .map_err(|why| format!("`{text}` is not understood: {why}"))
+    };
+    list.iter().map(parse).collect()
+}
+
+/// Whether rules that allow only some calls of a tool can cover any.
+fn covers(rule: &Rule) -> bool {
+    matches!(rule.tool.as_str(), "Bash" | "Edit" | "Read" | "WebFetch") || rule.tool == NAMES[0]
 }
 
 /// The hooks of a definition. One that could refuse and does not run here is an error.

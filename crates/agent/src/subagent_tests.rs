@@ -42,6 +42,10 @@ fn definitions_are_read_and_those_that_want_more_than_there_is_are_left_out() {
         tools.iter().map(|tool| tool.spec().name.clone()).collect()
     };
     assert_eq!(names("reviewer", Nesting::Possible), ["Bash", "Read"]);
+    // Of Bash, it has only what the definition says.
+    let scope = reviewer.scope(folder.path()).unwrap();
+    assert_eq!(scope.listed.iter().map(Rule::text).collect::<Vec<_>>(), ["Bash(git diff:*)"]);
+    assert_eq!(kinds.find("quick").unwrap().scope(folder.path()), None);
     assert!(names("general-purpose", Nesting::Possible).contains(&"Task".to_owned()));
     assert!(!names("general-purpose", Nesting::TooDeep).contains(&"Task".to_owned()));
     assert!(!names("Explore", Nesting::Possible).contains(&"Write".to_owned()));
@@ -52,4 +56,34 @@ fn modes_are_only_narrowed() {
     assert_eq!(narrower(Mode::Default, Mode::Bypass), Mode::Default);
     assert_eq!(narrower(Mode::Bypass, Mode::Plan), Mode::Plan);
     assert_eq!(narrower(Mode::Plan, Mode::AcceptEdits), Mode::Plan);
+}
+
+#[test]
+fn definitions_name_tools_and_types_in_any_form() {
+    let mut kinds = Kinds::built_in();
+    let left = kinds.add_json(&json!({
+        "lead": {"description": "d", "tools": "Read, Agent(scout, planner), Bash, Bash(git:*)"},
+        "alone": {"description": "d", "disallowedTools": ["Agent"]},
+        "most": {"description": "d", "tools": ["*"], "disallowedTools": "Agent(lead) Bash(rm:*)"},
+        "odd": {"description": "d", "tools": ["Grep(*.rs)"]},
+        "broken": {"description": "d", "disallowedTools": ["Bash(rm"]},
+    }));
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().any(|why| why.contains("`Grep(*.rs)` in `tools`")), "{left:?}");
+    assert!(left.iter().any(|why| why.contains("`Bash(rm` is not understood")), "{left:?}");
+    let kind = |name: &str| kinds.find(name).unwrap();
+    let has = |name: &str, tool: &str| kind(name).has(tool);
+    assert!(has("lead", "Task") && has("lead", "Agent") && !has("lead", "Write"));
+    assert!(!has("alone", "Task") && has("alone", "Bash"));
+    assert!(has("most", "Task") && has("most", "Bash"));
+    let scope = |name: &str| kind(name).scope(Path::new("/demo"));
+    // All of Bash is listed, too.
+    let lead = scope("lead").unwrap();
+    assert!(lead.listed.is_empty());
+    assert!(lead.may_start("scout") && lead.may_start("planner") && !lead.may_start("Explore"));
+    assert_eq!(scope("alone"), None);
+    let most = scope("most").unwrap();
+    assert!(!most.may_start("lead") && most.may_start("Explore"));
+    assert_eq!(most.refused.iter().map(Rule::text).collect::<Vec<_>>(), ["Bash(rm:*)"]);
+    assert_eq!(most.refused[0].root, Path::new("/demo"));
 }

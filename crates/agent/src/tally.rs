@@ -32,10 +32,10 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Begins the next turn.
+    /// Begins the next turn. The context is as full as it was.
     pub(crate) fn begin(&mut self, now: i64) {
         let models = std::mem::take(&mut self.models);
-        *self = Tally { began: now, models, ..Tally::default() };
+        *self = Tally { began: now, models, last: self.last, ..Tally::default() };
     }
 
     /// Counts an input.

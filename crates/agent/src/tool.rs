@@ -55,6 +55,7 @@ use crate::permit::{self, Mode};
 use crate::scratch;
 use crate::secret::Secrets;
 use crate::shell::Shells;
+use crate::subagent::Scope;
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
@@ -266,6 +267,8 @@ fn kind(value: &Value) -> &'static str {
 pub struct Site {
     /// The tools of the session.
     pub tools: Registry,
+    /// Which calls of them the definitions of agents leave.
+    pub(crate) scopes: Vec<Scope>,
     /// The permission mode.
     pub mode: Mutex<Mode>,
     /// A mode that a tool has switched to.
@@ -307,6 +310,8 @@ pub struct Site {
     pub todos: Mutex<Vec<Value>>,
     /// The file in which the todo list is stored for others to see.
     pub todo_file: Option<PathBuf>,
+    /// The repository that the user trusts, by its top folder: what its settings name may run.
+    pub trusted_repository: Option<PathBuf>,
     /// The folders whose instructions the model has got.
     pub told_folders: Mutex<HashSet<PathBuf>>,
     /// The commands that run.
@@ -362,6 +367,7 @@ impl Site {
     ) -> Site {
         Site {
             tools: Registry::built_in(),
+            scopes: Vec::new(),
             mode: Mutex::default(),
             next_mode: Mutex::default(),
             guard: None,
@@ -382,6 +388,7 @@ impl Site {
             images: None,
             todos: Mutex::default(),
             todo_file: None,
+            trusted_repository: None,
             told_folders: Mutex::default(),
             shells: Arc::new(Shells::new(std::env::temp_dir().join(scratch::folder_name()))),
             model,
@@ -396,14 +403,15 @@ impl Site {
         }
     }
 
-    /// The site of a sub-agent: the same folders, commands and copies, other tools, and nothing
-    /// that it has seen yet.
-    pub(crate) fn for_agent(&self, tools: Registry) -> Site {
+    /// The site of a sub-agent: the same folders, commands and copies, other tools, a mode of its
+    /// own, perhaps fewer calls, and nothing that it has seen yet.
+    pub(crate) fn for_agent(&self, tools: Registry, mode: Mode, scope: Option<Scope>) -> Site {
         let lock =
             |cwd: &Mutex<PathBuf>| cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Site {
             tools,
-            mode: Mutex::new(*self.mode.lock().unwrap_or_else(PoisonError::into_inner)),
+            scopes: self.scopes.iter().cloned().chain(scope).collect(),
+            mode: Mutex::new(mode),
             next_mode: Mutex::default(),
             guard: self.guard.clone(),
             outside: Mutex::default(),
@@ -423,6 +431,7 @@ impl Site {
             added: Mutex::new(self.added.lock().unwrap_or_else(PoisonError::into_inner).clone()),
             todos: Mutex::default(),
             todo_file: None,
+            trusted_repository: self.trusted_repository.clone(),
             told_folders: Mutex::default(),
             shells: self.shells.clone(),
             model: self.model.clone(),

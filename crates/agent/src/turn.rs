@@ -87,6 +87,8 @@ enum State {
 /// An answer that is being received.
 #[derive(Debug, Default)]
 struct Coming {
+    /// Whether the request was made.
+    is_asked: bool,
     request: Option<String>,
     message: Option<String>,
     /// The blocks that were recorded.
@@ -173,8 +175,18 @@ impl Turn {
         !self.deferred.is_empty()
     }
 
+    /// The request is made now: what comes later goes along with the next one.
+    pub(crate) fn asked(&mut self) {
+        if let State::Asking(coming) = &mut self.state {
+            coming.is_asked = true;
+        }
+    }
+
     /// Replaces the conversation, between two requests: by what was said in this order.
     pub(crate) fn begin_again(&mut self, messages: &[(&'static str, Vec<String>)]) {
+        if let State::Asking(coming) = &mut self.state {
+            *coming = Coming::default();
+        }
         self.messages.clear();
         self.waypoints.clear();
         self.deferred.clear();
@@ -229,8 +241,7 @@ impl Turn {
             }
             (Input::Remark(text), state) => {
                 self.remarks.push(Entry::Meta(text));
-                // The request was not made yet.
-                if matches!(&state, State::Asking(coming) if coming.is_empty()) {
+                if matches!(&state, State::Asking(coming) if !coming.is_asked) {
                     self.remark(&mut effects);
                 }
                 self.state = state;

@@ -21,6 +21,13 @@ use tempfile::TempDir;
 use workshop::Workshop;
 use workshop::store::Bounds;
 
+#[path = "parts/long.rs"]
+mod long;
+#[path = "parts/members.rs"]
+mod members;
+#[path = "parts/narrow.rs"]
+mod narrow;
+
 #[derive(Default)]
 struct Variables(BTreeMap<&'static str, String>);
 
@@ -30,13 +37,21 @@ impl Environment for Variables {
     }
 }
 
-/// Keeps everything that happens.
+/// Keeps everything that happens, and says something when the first tool runs.
 #[derive(Default)]
-struct Ear(Arc<Mutex<Vec<(AgentId, Event)>>>);
+struct Ear {
+    heard: Arc<Mutex<Vec<(AgentId, Event)>>>,
+    says: Option<(mpsc::Sender<Note>, &'static str)>,
+}
 
 impl Listener for Ear {
     fn event(&mut self, agent: &AgentId, event: &Event) {
-        self.0.lock().unwrap().push((agent.clone(), event.clone()));
+        if matches!(event, Event::ToolStarted { .. })
+            && let Some((notes, words)) = self.says.take()
+        {
+            notes.send(Note::Say(Said::text(words))).unwrap();
+        }
+        self.heard.lock().unwrap().push((agent.clone(), event.clone()));
     }
 }
 
@@ -46,12 +61,19 @@ struct Lab {
     folder: TempDir,
     variables: Variables,
     agents: Option<Value>,
+    /// The definition of the main agent.
+    agent: Option<String>,
+    budget: Option<f64>,
+    /// What is said when the first tool runs.
+    says: Option<&'static str>,
 }
 
 /// What a run left.
 struct Done {
     events: Vec<(AgentId, Event)>,
     file: PathBuf,
+    /// The messages of the main agent, a block a line.
+    sent: Vec<String>,
 }
 
 impl Done {
@@ -90,6 +112,9 @@ impl Lab {
             folder: tempfile::tempdir().unwrap(),
             variables: Variables::default(),
             agents: None,
+            agent: None,
+            budget: None,
+            says: None,
         };
         fs::create_dir_all(lab.path("project")).unwrap();
         fs::create_dir_all(lab.path("home")).unwrap();
@@ -116,6 +141,9 @@ impl Lab {
                 ..PermitWishes::default()
             },
             agents: self.agents.clone(),
+            agent: self.agent.clone(),
+            budget: self.budget,
+            effort: Some("high".to_owned()),
             ..SessionConfig::new(folders, id, Arc::new(Real))
         };
         let notify = &mut |_| {};
@@ -130,11 +158,13 @@ impl Lab {
             notes.send(Note::Say(Said::text(prompt))).unwrap();
         }
         notes.send(Note::Closed).unwrap();
-        let mut ear = Ear::default();
-        let events = ear.0.clone();
+        let says = self.says.map(|words| (notes, words));
+        let mut ear = Ear { says, ..Ear::default() };
         session.driver.run(&inbox, &mut ear);
-        let events = std::mem::take(&mut *events.lock().unwrap());
-        Done { events, file }
+        let events = std::mem::take(&mut *ear.heard.lock().unwrap());
+        let main = session.driver.main().unwrap();
+        let sent = main.turn.messages().iter().flat_map(|message| message.blocks.clone());
+        Done { events, file, sent: sent.collect() }
     }
 }
 

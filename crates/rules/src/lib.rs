@@ -6,17 +6,20 @@
 
 mod command;
 mod git;
+mod granted;
 mod harmless;
 mod hidden;
 mod judge;
 mod mode;
 mod path;
+mod program;
 mod quote;
 mod rule;
 mod shell;
 
+pub use granted::suggested;
 pub use judge::{Access, Decision, Hold, Judgement, Part, Place, Question, Rulebook, UNDECIDED};
 pub use mode::Mode;
 pub use path::{Pattern, plain};
 pub use quote::single_quoted;
-pub use rule::{Kind, Rule, RuleError, fits, split};
+pub use rule::{Kind, Rule, RuleError, current, fits, names, split};

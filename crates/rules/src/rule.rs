@@ -97,15 +97,26 @@ impl Rule {
     }
 }
 
-/// The name that a tool has now.
-pub(crate) fn current(name: &str) -> &str {
-    match name {
-        "BashOutput" | "AgentOutputTool" => "TaskOutput",
-        "KillShell" | "KillBash" => "TaskStop",
-        "MultiEdit" => "Edit",
-        "Agent" => "Task",
-        name => name,
-    }
+/// Names that tools have, or had, in other versions, and what they are called here.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("BashOutput", "TaskOutput"),
+    ("AgentOutputTool", "TaskOutput"),
+    ("KillShell", "TaskStop"),
+    ("KillBash", "TaskStop"),
+    ("MultiEdit", "Edit"),
+    ("Agent", "Task"),
+];
+
+/// The name that a tool has here.
+pub fn current(name: &str) -> &str {
+    OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, here)| here)
+}
+
+/// All names of the tool that has this one.
+pub fn names(name: &str) -> impl Iterator<Item = &str> {
+    let here = current(name);
+    let others = OTHER_NAMES.iter().filter(move |(_, meant)| *meant == here);
+    std::iter::once(here).chain(others.map(|(other, _)| *other))
 }
 
 /// The rules in a list whose elements may hold several, separated by commas or blanks outside

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::PoisonError;
 use std::thread;
+use std::time::Duration;
 
 use rules::Decision;
 use serde_json::{Map, json};
@@ -15,7 +16,7 @@ use transcript::client::compaction::Receipt;
 use super::hooked::Then;
 use super::{Agent, Driver, Note, Report};
 use crate::api::request::{Message, Request, text_block};
-use crate::api::{ApiError, text};
+use crate::api::{ApiError, Why, text};
 use crate::compact::{self, Again};
 use crate::event::{AgentId, Compacted, Event, Trigger};
 use crate::hook::Verdict;
@@ -25,7 +26,7 @@ use crate::permit::Permit;
 use crate::tool::{self, Call, Cancel, Content, Site};
 use crate::turn::{Input, Outcome};
 
-/// How often a summary is asked for.
+/// How often the model may answer with something that is no summary.
 const TRIES: u32 = 2;
 /// How often one turn is summarised at most.
 const MOST: u32 = 3;
@@ -35,6 +36,14 @@ const MOST: u32 = 3;
 pub(super) struct Order {
     trigger: Trigger,
     instructions: String,
+    /// How often there was none.
+    failures: u32,
+}
+
+impl Order {
+    fn new(trigger: Trigger, instructions: &str) -> Order {
+        Order { trigger, instructions: instructions.trim().to_owned(), failures: 0 }
+    }
 }
 
 /// A summary, and what it took.
@@ -49,13 +58,31 @@ impl Driver {
         let used = agent.count.context(&agent.asking.model);
         let most = used.window.map(|window| compact::threshold(window, self.about.compact_at));
         let is_full = most.is_some_and(|most| used.used > most);
+        if !is_full || !self.compact_by_itself(agent, host) {
+            self.ask(agent);
+        }
+    }
+
+    /// Has the conversation summarised before the next request. Returns whether that may be.
+    fn compact_by_itself(&mut self, agent: &mut Agent, host: &mut dyn Host) -> bool {
         let may =
             self.about.compacts && agent.compactions < MOST && agent.turn.messages().len() > 2;
-        if !is_full || !may {
-            return self.ask(agent);
+        if may {
+            agent.compactions += 1;
+            self.compact(agent, Order::new(Trigger::Auto, ""), host);
         }
-        agent.compactions += 1;
-        self.compact(agent, Order { trigger: Trigger::Auto, instructions: String::new() }, host);
+        may
+    }
+
+    /// If a request failed because the conversation is too long, the next one is made after a
+    /// summary. Returns whether there is one.
+    pub(super) fn makes_room(
+        &mut self,
+        agent: &mut Agent,
+        error: &ApiError,
+        host: &mut dyn Host,
+    ) -> bool {
+        error.is_too_long() && self.compact_by_itself(agent, host)
     }
 
     /// The user wants a summary.
@@ -69,9 +96,12 @@ impl Driver {
             self.outcome = Some(Outcome::Blocked(text));
             return;
         }
+        if self.is_over_budget(agent) {
+            self.outcome = Some(Outcome::OverBudget);
+            return;
+        }
         agent.turn.answered = 0;
-        let instructions = words.trim().to_owned();
-        self.compact(agent, Order { trigger: Trigger::Manual, instructions }, host);
+        self.compact(agent, Order::new(Trigger::Manual, words), host);
     }
 
     fn compact(&mut self, agent: &mut Agent, order: Order, host: &mut dyn Host) {
@@ -98,6 +128,8 @@ impl Driver {
             Trigger::Manual => self.outcome = Some(Outcome::Blocked(text)),
             Trigger::Auto => {
                 host.event(&agent.id, &Event::Notice(text));
+                // It holds for the turn.
+                agent.compactions = MOST;
                 self.ask(agent);
             }
         }
@@ -105,6 +137,10 @@ impl Driver {
 
     fn summarise(&mut self, agent: &mut Agent, order: Order, host: &mut dyn Host) {
         host.event(&agent.id, &Event::Compacting { trigger: order.trigger });
+        self.ask_for_summary(agent, order);
+    }
+
+    fn ask_for_summary(&mut self, agent: &mut Agent, order: Order) {
         let asking = &agent.asking;
         let messages = compact::request(agent.turn.messages(), &order.instructions);
         let request = Request {
@@ -123,16 +159,9 @@ impl Driver {
         agent.number += 1;
         let (model, notes, id) = (self.model.clone(), self.notes.clone(), agent.id.clone());
         let number = agent.number;
-        let wait = self.about.retry.wait(1, &ApiError::new(crate::api::Why::Cut, ""), 0.0);
         thread::spawn(move || {
             let mut spent = BTreeMap::new();
-            let mut made = text::collect(&*model, body.clone(), max_tokens, &mut spent);
-            for _ in 1..TRIES {
-                if made.is_err() {
-                    thread::sleep(wait.unwrap_or_default());
-                    made = text::collect(&*model, body.clone(), max_tokens, &mut spent);
-                }
-            }
+            let made = text::collect(&*model, body, max_tokens, &mut spent);
             let _ = notes.send(Note::From(id, Report::Summarised(number, (made, spent))));
         });
     }
@@ -145,11 +174,38 @@ impl Driver {
         host: &mut dyn Host,
     ) {
         let Some(mut agent) = self.agents.remove(id) else { return };
-        if let Some(order) = agent.order.take() {
-            for (model, usage) in spent {
-                agent.site.spend(&model, usage);
+        for (model, usage) in spent {
+            agent.site.spend(&model, usage);
+        }
+        if let Some(mut order) = agent.order.take() {
+            order.failures += 1;
+            let failures = order.failures;
+            let wait = made.as_ref().err().and_then(|error| self.tries_again(failures, error));
+            match (wait, made) {
+                (Some(wait), Err(error)) => {
+                    let most = self.about.retry.most;
+                    host.event(id, &Event::Retry { error, failures, most, wait });
+                    self.alarms.set(wait, id.clone(), Report::SummaryDue(agent.number));
+                    agent.order = Some(order);
+                }
+                (_, made) => self.apply(&mut agent, &order, made, host),
             }
-            self.apply(&mut agent, &order, made, host);
+        }
+        self.agents.insert(id.clone(), agent);
+    }
+
+    /// After how long a summary is asked for again; None if it is not.
+    fn tries_again(&self, failures: u32, error: &ApiError) -> Option<Duration> {
+        let is_useless = error.why == Why::Nonsense && failures >= TRIES;
+        let wait = self.about.retry.wait(failures, error, self.nature.chance());
+        wait.filter(|_| !is_useless)
+    }
+
+    /// Asks for a summary again.
+    pub(super) fn summary_due(&mut self, id: &AgentId) {
+        let Some(mut agent) = self.agents.remove(id) else { return };
+        if let Some(order) = agent.order.take() {
+            self.ask_for_summary(&mut agent, order);
         }
         self.agents.insert(id.clone(), agent);
     }
@@ -234,15 +290,15 @@ impl Driver {
         let trigger = order.trigger.name();
         let more = json!({"trigger": trigger, "compact_summary": summary});
         let _ = self.hook(agent, ("PostCompact", trigger), more, Then::Nothing, host);
-        let more = json!({"source": "compact", "model": agent.asking.model});
-        let _ = self.hook(agent, ("SessionStart", "compact"), more, Then::Nothing, host);
-        match order.trigger {
-            Trigger::Auto => self.ask(agent),
+        let then = match order.trigger {
+            Trigger::Auto => Then::Ask,
             Trigger::Manual => {
                 agent.count.text = format!("Compacted. {words}");
-                self.outcome = Some(Outcome::Answered(None));
+                Then::Over(Outcome::Answered(None))
             }
-        }
+        };
+        let more = json!({"source": "compact", "model": agent.asking.model});
+        self.hook_then(agent, ("SessionStart", "compact"), more, then, host);
     }
 }
 

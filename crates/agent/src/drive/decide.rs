@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::hooked::Then;
 use super::worker::Carried;
-use super::{Agent, Driver, Note, Report};
+use super::{Agent, Driver, Note, Report, nested};
 use crate::context;
 use crate::control::{self, Reply, Update};
 use crate::event::{AgentId, Event};
@@ -87,6 +87,14 @@ impl Agent {
         rules::Part { text, ..part.clone() }
     }
 
+    /// Gives a call another input: that is the call from now on, also for who hears of it later.
+    fn replace(&mut self, wanted: &mut Wanted, input: &Value) {
+        wanted.input = input.to_string();
+        if let Some((known, _)) = self.calls.get_mut(&wanted.id) {
+            known.input.clone_from(&wanted.input);
+        }
+    }
+
     /// Counts a call that does not run.
     fn count_denial(&mut self, call: &Call) {
         let input = self.input_of(call);
@@ -151,10 +159,7 @@ impl Driver {
             return decided(Ruling::Deny(agent.cleaned(Trouble::failed(text))));
         }
         if let Some(input) = &verdict.input {
-            wanted.input = input.to_string();
-            if let Some((known, _)) = agent.calls.get_mut(&id) {
-                known.input.clone_from(&wanted.input);
-            }
+            agent.replace(&mut wanted, input);
             // What was changed is another call.
             if let Err(trouble) = self.valid(agent, &call(&wanted)) {
                 return decided(Ruling::Deny(agent.cleaned(trouble)));
@@ -193,10 +198,13 @@ impl Driver {
             Decision::Allow if verdict.input.is_some() => decided(Ruling::Change(wanted.input)),
             Decision::Allow => decided(Ruling::Allow),
             Decision::Ask => {
-                let more = json!({
+                let mut more = json!({
                     "tool_name": call.name, "tool_input": agent.input_of(&call),
-                    "permission_suggestions": suggestions(agent, &call, &judgement),
                 });
+                let suggestions = suggestions(agent, &call, &judgement);
+                if !suggestions.is_empty() {
+                    more["permission_suggestions"] = suggestions.into();
+                }
                 let then = Then::Permission(wanted.clone(), judgement.clone());
                 match self.hook(agent, ("PermissionRequest", &call.name), more, then, host) {
                     Ok(()) => Carried::On,
@@ -279,16 +287,16 @@ impl Driver {
             path: path.map(|path| path.display().to_string()),
             rule: (what == AskedWhat::Call).then(|| suggestion(&call.name, &access, judgement)),
             what,
+            preview: tool
+                .filter(|_| self.about.audience == Audience::Person)
+                .and_then(|tool| tool.preview(call, &agent.site))
+                .map(|preview| preview.map_err(|trouble| trouble.text)),
         };
         let is_asked = host.ask(&asked);
         if is_asked {
             if self.about.audience == Audience::Person {
-                let (notes, id, request) =
-                    (self.notes.clone(), agent.id.clone(), asked.request.clone());
-                thread::spawn(move || {
-                    thread::sleep(UNANSWERED);
-                    let _ = notes.send(Note::From(id, Report::Unanswered(request)));
-                });
+                let unanswered = Report::Unanswered(asked.request.clone());
+                self.alarms.set(UNANSWERED, agent.id.clone(), unanswered);
             }
             self.questions.open.insert(asked.request, (agent.id.clone(), open));
         }
@@ -323,12 +331,17 @@ impl Driver {
         let Some(mut agent) = self.agents.remove(&id) else { return };
         let input = match open {
             Open::Call(wanted) => Some(self.ruled(&mut agent, wanted, reply, host)),
-            Open::Outside(wanted, answer) => match reply {
-                Reply::Allow { .. } => {
-                    let call = wanted.id.clone();
-                    agent.site.outside.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
-                    self.spawn(&agent, &wanted);
-                    None
+            Open::Outside(mut wanted, answer) => match reply {
+                Reply::Allow { input, updates } => {
+                    let consent = self.consented(&mut agent, &mut wanted, (input, &updates), host);
+                    if consent.is_ok() {
+                        let outside = &agent.site.outside;
+                        let mut outside = outside.lock().unwrap_or_else(PoisonError::into_inner);
+                        outside.insert(wanted.id.clone());
+                        drop(outside);
+                        self.spawn(&agent, &wanted);
+                    }
+                    consent.err().map(|refused| Input::Answered(wanted.id, refused))
                 }
                 Reply::Deny { .. } => Some(Input::Answered(wanted.id, answer)),
             },
@@ -352,30 +365,53 @@ impl Driver {
                 if is_interrupt { Ruling::Interrupt(answer) } else { Ruling::Deny(answer) }
             }
             Reply::Allow { input, updates } => {
-                for update in &updates {
-                    self.update(agent, update, host);
-                }
-                self.questions.approved.insert((agent.id.clone(), id.clone()));
-                let changed = input.filter(|input| *input != Value::Object(call(&wanted).input));
-                // A hook may have changed it before: then the turn does not know this input yet.
-                let Some(changed) = changed else {
-                    return Input::Decided(id, Ruling::Change(wanted.input));
-                };
-                wanted.input = changed.to_string();
-                let call = call(&wanted);
-                // What was changed is another call: rules that deny hold for it, too.
-                let judgement = self.judgement(agent, &call);
-                match self.valid(agent, &call) {
-                    Err(trouble) => Ruling::Deny(agent.cleaned(trouble)),
-                    Ok(()) if judgement.decision == Decision::Deny => {
-                        deny(agent, &call, &judgement, host);
-                        Ruling::Deny(agent.cleaned(Permit::refusal(&call, &judgement)))
+                match self.consented(agent, &mut wanted, (input, &updates), host) {
+                    Err(refused) => Ruling::Deny(refused),
+                    Ok(()) => {
+                        self.questions.approved.insert((agent.id.clone(), id.clone()));
+                        // A hook may have changed it before: the turn does not know this input.
+                        Ruling::Change(wanted.input)
                     }
-                    Ok(()) => Ruling::Change(wanted.input),
                 }
             }
         };
         Input::Decided(id, ruling)
+    }
+
+    /// Takes the consent of whoever was asked, to the call as they want it to be; or says why it
+    /// does not run all the same.
+    fn consented(
+        &mut self,
+        agent: &mut Agent,
+        wanted: &mut Wanted,
+        (input, updates): (Option<Value>, &[Value]),
+        host: &mut dyn Host,
+    ) -> Result<(), Answer> {
+        for update in updates {
+            self.update(agent, update, host);
+        }
+        let changed = input.filter(|input| *input != Value::Object(call(wanted).input));
+        if let Some(changed) = changed {
+            agent.replace(wanted, &changed);
+        }
+        let call = call(wanted);
+        self.valid(agent, &call).map_err(|trouble| agent.cleaned(trouble))?;
+        match self.denied(agent, &call) {
+            None => Ok(()),
+            Some(judgement) => {
+                deny(agent, &call, &judgement, host);
+                Err(agent.cleaned(Permit::refusal(&call, &judgement)))
+            }
+        }
+    }
+
+    /// Why a call does not run even if somebody consents: a rule denies it, or nothing is changed
+    /// in this mode.
+    fn denied(&self, agent: &Agent, call: &Call) -> Option<rules::Judgement> {
+        let is_fixed = self.mode_of(agent) == Mode::Plan;
+        let judgement = self.judgement(agent, call);
+        let is_denied = judgement.decision == Decision::Deny;
+        (is_denied && (is_fixed || judgement.rule.is_some())).then_some(judgement)
     }
 
     /// Does what a host wants to be different from now on.
@@ -385,8 +421,8 @@ impl Driver {
             Some(Update::Mode(mode)) => {
                 // A tool may switch the mode, too; the host's wish wins.
                 *agent.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
-                agent.switch(mode);
                 self.set_mode(mode, host);
+                agent.switch(self.mode_of(agent));
                 Ok(())
             }
             Some(Update::Rules { change, kind, rules, destination }) => {
@@ -482,7 +518,9 @@ impl Driver {
             }
         }
         self.permit.mode = mode;
-        self.agents.values_mut().for_each(|agent| agent.switch(mode));
+        for agent in self.agents.values_mut() {
+            agent.switch(nested::mode_within(mode, self.nested.get(&agent.id)));
+        }
         host.event(&AgentId::Main, &Event::Mode(mode));
     }
 
@@ -498,17 +536,19 @@ impl Driver {
         let tool = call.name.clone();
         host.event(&agent.id, &Event::ToolStarted { call: call.id.clone(), tool, input });
         agent.began.insert(call.id.clone(), self.nature.elapsed());
-        // An earlier call may have changed the folder, or a link, since this one was judged.
-        if self.questions.approved.remove(&(agent.id.clone(), wanted.id.clone())) {
-            if let Some(images) = &agent.site.images {
-                images.allowed(&wanted.id);
-            }
+        // An earlier call may have changed the folder, a link, or the mode since this one was judged.
+        let is_approved = self.questions.approved.remove(&(agent.id.clone(), wanted.id.clone()));
+        let refused = if is_approved {
+            self.denied(agent, &call)
         } else {
-            let judgement = self.judgement(agent, &call);
-            if judgement.decision != Decision::Allow {
-                let answer = agent.cleaned(Permit::refusal(&call, &judgement));
-                return Carried::Next(Input::Answered(wanted.id.clone(), answer));
-            }
+            Some(self.judgement(agent, &call)).filter(|it| it.decision != Decision::Allow)
+        };
+        if let Some(judgement) = refused {
+            let answer = agent.cleaned(Permit::refusal(&call, &judgement));
+            return Carried::Next(Input::Answered(wanted.id.clone(), answer));
+        }
+        if is_approved && let Some(images) = &agent.site.images {
+            images.allowed(&wanted.id);
         }
         if agent.site.tools.find(&call.name).is_some_and(|tool| tool.starts_agent()) {
             return self.start_agent(agent, wanted, host);
@@ -546,7 +586,8 @@ impl Driver {
         if let Some(whole) = answer.take_if(|_| is_hampered) {
             let may_leave = agent.site.guard.as_ref().is_some_and(|guard| guard.may_leave);
             let mut is_asked = false;
-            if let Some(wanted) = wanted.filter(|_| may_leave && self.permit.mode != Mode::Plan) {
+            if let Some(wanted) = wanted.filter(|_| may_leave && self.mode_of(&agent) != Mode::Plan)
+            {
                 let judgement = rules::Judgement {
                     decision: Decision::Ask,
                     rule: None,

@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::thread;
 
-use rules::{Judgement, Kind, Rule, Rulebook};
+use rules::{Decision, Judgement, Rule, Rulebook, current};
 use serde_json::{Map, Value, json};
 
 use super::decide::call;
+use super::prompting::built_in;
 use super::worker::Carried;
 use super::{Agent, Driver, Note, Report, Said};
 use crate::block::text_of;
@@ -17,12 +18,12 @@ use crate::context::tagged;
 use crate::control::{self, Reply};
 use crate::event::{AgentId, Event};
 use crate::hook::run::{self, Ran, Start};
-use crate::hook::{Action, Hook, Verdict};
-use crate::host::{Callback, Host};
+use crate::hook::{self, Action, Hook, Verdict, add_once};
+use crate::host::{Audience, Callback, Host};
 use crate::permit::{Mode, Permit};
 use crate::prelude::PreludeAuthor;
 use crate::settings::Source;
-use crate::tool::{Answer, Call, Cancel, Content, MOST_REMINDERS, OUTPUT_REMINDER};
+use crate::tool::{Answer, Call, Cancel, Content, MOST_REMINDERS, OUTPUT_REMINDER, Site};
 use crate::turn::{Input, Outcome, Wanted};
 
 /// What happens after hooks.
@@ -42,8 +43,14 @@ pub(super) enum Then {
     Result(String, Answer),
     /// The results of an answer are sent.
     Batch,
+    /// A sub-agent begins with this prompt.
+    BeginAgent(String),
+    /// The next request is made.
+    Ask,
     /// A turn ends.
     Stop(Outcome),
+    /// A turn that made no request of its own is over.
+    Over(Outcome),
     /// The model is switched: the request for it, and the model.
     Switch(Value, String),
     /// The conversation is summarised.
@@ -98,8 +105,6 @@ impl Runs {
 
 /// How often in a row hooks may keep a turn from ending.
 const MOST_STOPS: u32 = 9;
-/// Events that come before the prompt of their turn has an id.
-const BEFORE_PROMPTS: [&str; 3] = ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"];
 
 impl Driver {
     /// Starts the hooks of an event. If there are none, returns what was to come after them.
@@ -117,19 +122,14 @@ impl Driver {
             Then::Result(id, _) => agent.calls.get(id).map(|(wanted, _)| call(wanted)),
             _ => None,
         };
-        let fits = |rule: &Rule| of_call.as_ref().is_some_and(|call| fits(rule, call, agent));
+        let fits = |rule: &Rule| of_call.as_ref().is_some_and(|call| fits(rule, call, &agent.site));
         let mut hooks = self.hooks.of(event, subject, fits);
         if let Some(nested) = self.nested.get(&agent.id) {
             // What ends for a sub-agent is itself.
             let events = [Some(event), (event == "SubagentStop").then_some("Stop")];
             let events = events.into_iter().flatten();
-            let more: Vec<Hook> =
-                events.flat_map(|event| nested.hooks.of(event, subject, fits)).collect();
-            for hook in more {
-                if !hooks.iter().any(|other| other.action == hook.action) {
-                    hooks.push(hook);
-                }
-            }
+            let more = events.flat_map(|event| nested.hooks.of(event, subject, fits));
+            more.for_each(|hook| add_once(&mut hooks, hook));
         }
         if hooks.is_empty() {
             return Err(then);
@@ -156,13 +156,8 @@ impl Driver {
                     let call = of_call.as_ref().map(|call| call.id.as_str());
                     let asked = Callback { request: &id, callback, input: &input, call };
                     if host.call_back(&asked) {
-                        let (notes, agent, late) =
-                            (self.notes.clone(), agent.id.clone(), id.clone());
-                        let timeout = hook.timeout;
-                        thread::spawn(move || {
-                            thread::sleep(timeout);
-                            let _ = notes.send(Note::From(agent, Report::Late(late)));
-                        });
+                        let late = Report::Late(id.clone());
+                        self.alarms.set(hook.timeout, agent.id.clone(), late);
                         callbacks.insert(id, hook);
                     } else {
                         let trouble = Some("has nobody to call".to_owned());
@@ -203,12 +198,14 @@ impl Driver {
         let transcript = self.about.transcript.display().to_string();
         input.insert("transcript_path".to_owned(), transcript.into());
         input.insert("cwd".to_owned(), cwd.display().to_string().into());
-        let prompt = agent.prompt.clone().or_else(|| self.main()?.prompt.clone());
-        if let Some(prompt) = prompt.filter(|_| !BEFORE_PROMPTS.contains(&event)) {
-            input.insert("prompt_id".to_owned(), prompt.into());
+        if let Some(prompt) = &agent.prompt {
+            input.insert("prompt_id".to_owned(), prompt.as_str().into());
         }
-        input.insert("permission_mode".to_owned(), self.mode_of(agent).name().into());
-        if let Some(level) = &agent.asking.effort {
+        if hook::learns(event, hook::About::Mode) {
+            input.insert("permission_mode".to_owned(), self.mode_of(agent).name().into());
+        }
+        let effort = agent.asking.effort.as_ref();
+        if let Some(level) = effort.filter(|_| hook::learns(event, hook::About::Effort)) {
             input.insert("effort".to_owned(), json!({"level": level}));
         }
         if let AgentId::Sub(id) = &agent.id {
@@ -388,10 +385,36 @@ impl Driver {
                     None => self.asks.push_back(id),
                 }
             }
+            Then::BeginAgent(prompt) => {
+                self.remark(&id, remarks);
+                self.prompt_agent(agent, &prompt, host);
+            }
+            Then::Ask => {
+                self.remark(&id, remarks);
+                self.asks.push_back(id);
+            }
+            Then::Over(outcome) => {
+                self.remark(&id, remarks);
+                self.outcome = Some(outcome);
+            }
             Then::Stop(outcome) => self.stopping(agent, outcome, event, &verdict, host),
             Then::Switch(line, model) => self.switch_model(agent, &line, model, &verdict, host),
             Then::Compact(order) => self.compact_after(agent, order, &verdict, host),
             Then::Nothing => self.remark(&id, remarks),
+        }
+    }
+
+    /// Runs the hooks of an event, and what comes after them.
+    pub(super) fn hook_then(
+        &mut self,
+        agent: &mut Agent,
+        (event, subject): (&'static str, &str),
+        more: Value,
+        then: Then,
+        host: &mut dyn Host,
+    ) {
+        if let Err(then) = self.hook(agent, (event, subject), more, then, host) {
+            self.after(agent, (event, event), then, Verdict::default(), host);
         }
     }
 
@@ -413,21 +436,8 @@ impl Driver {
 
     /// A session begins, or a prompt is next.
     pub(super) fn open(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
-        let text = words(&utterance);
-        let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
-        match if utterance.is_verbatim { "" } else { name } {
-            "/compact" => return self.compact_now(agent, rest, host),
-            "/clear" => return self.clear(agent, host),
-            "/context" => {
-                self.outcome = Some(Outcome::Blocked(super::prompting::context_text(agent)));
-                return;
-            }
-            "/cost" => {
-                let cost = self.cost_of(&agent.count);
-                self.outcome = Some(Outcome::Blocked(cost));
-                return;
-            }
-            _ => {}
+        if let Some((name, rest)) = built_in(&utterance) {
+            return self.run_built_in(agent, (name, &rest), host);
         }
         if std::mem::replace(&mut self.is_begun, true) {
             return self.submit(agent, utterance, host);
@@ -444,13 +454,8 @@ impl Driver {
             let _ = self.hook(agent, ("InstructionsLoaded", reason), more, Then::Nothing, host);
         }
         let source = if self.about.is_resumed { "resume" } else { "startup" };
-        let begin = Then::Begin(utterance);
-        let more = json!({"source": source, "model": agent.asking.model});
-        if let Err(Then::Begin(utterance)) =
-            self.hook(agent, ("SessionStart", source), more, begin, host)
-        {
-            self.submit(agent, utterance, host);
-        }
+        let more = json!({"source": source});
+        self.hook_then(agent, ("SessionStart", source), more, Then::Begin(utterance), host);
     }
 
     /// A prompt is not taken.
@@ -584,7 +589,7 @@ impl Driver {
         let answer = if let Some(why) = verdict.refusal() {
             Err(control::Refusal { why, code: Some("blocked_by_hook") })
         } else {
-            self.switched(agent, model, host);
+            self.switched(agent, line, model, host);
             Ok(None)
         };
         let answer = control::answer(&line["request_id"], answer);
@@ -592,8 +597,17 @@ impl Driver {
     }
 
     /// The model of the next turn is another one.
-    pub(super) fn switched(&mut self, agent: &Agent, model: String, host: &mut dyn Host) {
-        let more = json!({"from_model": agent.asking.model, "to_model": model, "source": "sdk"});
+    pub(super) fn switched(
+        &mut self,
+        agent: &Agent,
+        line: &Value,
+        model: String,
+        host: &mut dyn Host,
+    ) {
+        let more = json!({
+            "from_model": agent.asking.model, "to_model": model,
+            "requested_model": line["request"]["model"], "source": "sdk",
+        });
         let _ = self.hook(agent, ("PostModelSwitch", &model), more, Then::Nothing, host);
         self.next_model = Some(model);
     }
@@ -602,29 +616,34 @@ impl Driver {
     pub(super) fn session_ends(&mut self, host: &mut dyn Host) {
         let Some(main) = self.agents.remove(&AgentId::Main) else { return };
         if self.is_begun {
-            let hooks = self.hooks.of("SessionEnd", "other", |_| true);
+            let reason = match self.about.audience {
+                Audience::Person if self.end.is_none() => "prompt_input_exit",
+                _ => "other",
+            };
+            let hooks = self.hooks.of("SessionEnd", reason, |_| true);
             let commands =
                 hooks.into_iter().filter(|hook| matches!(hook.action, Action::Command(_)));
             let nature = self.nature.clone();
             let commands: Vec<_> = commands.map(|hook| (nature.id(), hook)).collect();
             if !commands.is_empty() {
-                let input = self.hook_input(&main, "SessionEnd", json!({"reason": "other"}));
+                let input = self.hook_input(&main, "SessionEnd", json!({"reason": reason}));
                 let start = Start {
                     input: input.to_string(),
                     variables: self.hook_variables(&main),
                     cancel: Cancel::default(),
                 };
+                let name = format!("SessionEnd:{reason}");
                 for (id, _) in &commands {
                     let started = Event::HookStarted {
                         id: id.clone(),
                         event: "SessionEnd".into(),
-                        name: "SessionEnd:other".into(),
+                        name: name.clone(),
                     };
                     host.event(&main.id, &started);
                 }
                 let ran = run::commands(&commands, &start, &main.site);
                 for (_, ran) in &ran {
-                    host.event(&main.id, &ended(("SessionEnd", "SessionEnd:other"), ran));
+                    host.event(&main.id, &ended(("SessionEnd", &name), ran));
                 }
                 for text in Verdict::of("SessionEnd", &ran).failures {
                     host.event(&main.id, &Event::Notice(text));
@@ -636,13 +655,24 @@ impl Driver {
     }
 }
 
-/// Whether a call fits the rule of a hook.
-fn fits(rule: &Rule, call: &Call, agent: &Agent) -> bool {
-    let rule = Rule { kind: Kind::Allow, ..rule.clone() };
+/// Whether a call fits the rule of a hook: if a rule that denies would keep it from running where
+/// everything else may, or if that cannot be known.
+fn fits(rule: &Rule, call: &Call, site: &Site) -> bool {
+    if !rules::fits(&rule.tool, current(&call.name)) {
+        return false;
+    }
+    let rule = Rule { root: site.root.clone(), ..rule.clone() };
     let book = Rulebook { rules: vec![rule], allows_sandboxed: false };
-    let permit = Permit { mode: Mode::Default, book, ..Permit::default() };
-    let judgement = permit.judge(call, &agent.site);
-    judgement.rule.is_some() || judgement.parts.iter().any(|part| part.rule.is_some())
+    let permit = Permit { mode: Mode::Bypass, book, ..Permit::default() };
+    let access = site.tools.find(&call.name).map(|tool| tool.access(call, site));
+    let access = access.unwrap_or_default();
+    let judgement = permit.judge_access(&call.name, &access, site);
+    match judgement.decision {
+        Decision::Allow => false,
+        Decision::Ask => true,
+        // The sandbox may deny it, too.
+        Decision::Deny => judgement.rule.is_some() || access.runs.is_some(),
+    }
 }
 
 /// A hook has ended.
@@ -715,3 +745,7 @@ fn replaced(answer: Answer, output: Option<&Value>) -> Answer {
     };
     Answer { content: Content::Text(text), detail, ..answer }
 }
+
+#[cfg(test)]
+#[path = "hooked_tests.rs"]
+mod tests;

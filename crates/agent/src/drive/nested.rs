@@ -61,8 +61,7 @@ impl Nested {
 impl Driver {
     /// The permission mode of an agent.
     pub(super) fn mode_of(&self, agent: &Agent) -> Mode {
-        let narrow = self.nested.get(&agent.id).and_then(|nested| nested.mode);
-        narrow.map_or(self.permit.mode, |mode| narrower(self.permit.mode, mode))
+        mode_within(self.permit.mode, self.nested.get(&agent.id))
     }
 
     /// Whether somebody can be asked about the calls of an agent.
@@ -94,8 +93,11 @@ impl Driver {
         let call = call(wanted);
         let text = |name: &str| call.input.get(name).and_then(Value::as_str).unwrap_or_default();
         let name = text("subagent_type");
-        let Some(kind) = self.kinds.find(name).cloned() else {
-            let names = self.kinds.names().join(", ");
+        let may_start = |name: &str| agent.site.scopes.iter().all(|scope| scope.may_start(name));
+        let Some(kind) = self.kinds.find(name).filter(|kind| may_start(&kind.name)).cloned() else {
+            let names: Vec<String> =
+                self.kinds.names().into_iter().filter(|name| may_start(name)).collect();
+            let names = names.join(", ");
             return refuse(
                 agent,
                 format!("Agent type '{name}' not found. Available agents: {names}"),
@@ -154,7 +156,9 @@ impl Driver {
         let id: String = id.chars().filter(char::is_ascii_hexdigit).collect();
         let id = AgentId::Sub(Arc::from(format!("a{}", &id[id.len().saturating_sub(6)..])));
         let nesting = if nested.depth < DEEPEST { Nesting::Possible } else { Nesting::TooDeep };
-        let site = parent.site.for_agent(kind.tools(&parent.site.tools, nesting));
+        let mode = mode_within(self.permit.mode, Some(nested));
+        let tools = kind.tools(&parent.site.tools, nesting);
+        let site = parent.site.for_agent(tools, mode, kind.scope(&parent.site.root));
         let named = kind.model.as_deref().or(Some(model).filter(|model| !model.is_empty()));
         let model =
             named.map_or_else(|| parent.asking.model.clone(), |name| model::named(Some(name)));
@@ -183,9 +187,10 @@ impl Driver {
         let point = Point { slug: parent.recorder.slug(), ..Point::default() };
         let (session, root) = (&self.about.session, &parent.site.root);
         let nature = self.nature.clone();
-        let recorder = Recorder::new(nature, log, session, root, self.permit.mode.name(), point);
+        let recorder = Recorder::new(nature, log, session, root, mode.name(), point);
         let turn = Turn::new(Vec::new(), self.about.retry, kind.max_turns);
-        let child = Agent::new(id.clone(), turn, recorder.of(id), asking, Arc::new(site));
+        let mut child = Agent::new(id.clone(), turn, recorder.of(id), asking, Arc::new(site));
+        child.prompt.clone_from(&parent.prompt);
         child.listen(self.notes.clone());
         child
     }
@@ -195,13 +200,16 @@ impl Driver {
         child.count.begin(self.nature.elapsed());
         let Some(nested) = self.nested.get(&child.id) else { return };
         let (kind, prompt) = (nested.kind.clone(), nested.prompt.clone());
-        let id = child.id.clone();
-        let more = json!({"agent_id": id.name(), "agent_type": kind});
-        // What its hooks say goes along with the first request after they have said it.
-        let _ = self.hook(&child, ("SubagentStart", &kind), more, Then::Nothing, host);
-        let prompt = child.prompted(Said::text(&prompt), host);
-        self.agents.insert(id.clone(), child);
-        self.pending.push_back((id, Input::Prompt(prompt)));
+        let more = json!({"agent_id": child.id.name(), "agent_type": kind});
+        let then = Then::BeginAgent(prompt);
+        self.hook_then(&mut child, ("SubagentStart", &kind), more, then, host);
+        self.agents.insert(child.id.clone(), child);
+    }
+
+    /// Gives a sub-agent its prompt.
+    pub(super) fn prompt_agent(&mut self, agent: &mut Agent, prompt: &str, host: &mut dyn Host) {
+        let prompt = agent.prompted(Said::text(prompt), host);
+        self.pending.push_back((agent.id.clone(), Input::Prompt(prompt)));
     }
 
     /// A sub-agent has ended: its parent gets the report.
@@ -365,6 +373,12 @@ impl Driver {
     }
 }
 
+/// The permission mode of a sub-agent, in a session with this one.
+pub(super) fn mode_within(session: Mode, nested: Option<&Nested>) -> Mode {
+    let narrow = nested.and_then(|nested| nested.mode);
+    narrow.map_or(session, |mode| narrower(session, mode))
+}
+
 /// How far a sub-agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
@@ -420,3 +434,7 @@ fn report(
     let blocks = vec![raw(&first), raw(&json!({"type": "text", "text": more}))];
     Answer { content: Content::Blocks(blocks), is_error: None, detail: raw(&detail) }
 }
+
+#[cfg(test)]
+#[path = "nested_tests.rs"]
+mod tests;

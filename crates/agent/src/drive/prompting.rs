@@ -11,12 +11,12 @@ use rules::{Decision, Kind, Rule};
 use serde_json::{Map, json};
 
 use super::hooked::{Then, words};
-use super::{Agent, Driver, Note, Report, Said};
+use super::{Agent, Driver, Note, Report, Said, cost_of};
 use crate::event::AgentId;
 use crate::host::Host;
 use crate::mention;
 use crate::model;
-use crate::slash::{Slash, SlashPiece};
+use crate::slash::{BUILT_IN, Slash, SlashPiece};
 use crate::tool::{self, Call, Cancel, Content};
 use crate::turn::{Input, Outcome};
 
@@ -26,9 +26,28 @@ const CLEAR: &str = "clear";
 const RULES: &str = "the command that runs";
 
 impl Driver {
+    /// Runs a command of the client itself.
+    pub(super) fn run_built_in(
+        &mut self,
+        agent: &mut Agent,
+        (name, rest): (&str, &str),
+        host: &mut dyn Host,
+    ) {
+        match name {
+            "compact" => self.compact_now(agent, rest, host),
+            "clear" => self.clear(agent, host),
+            "context" => self.outcome = Some(Outcome::Blocked(context_text(agent))),
+            _ => self.outcome = Some(Outcome::Blocked(cost_of(agent))),
+        }
+    }
+
     /// A prompt is next: a command is expanded first.
-    pub(super) fn submit(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
+    pub(super) fn submit(&mut self, agent: &mut Agent, mut utterance: Said, host: &mut dyn Host) {
         let text = words(&utterance);
+        // Its hooks learn the id of its record.
+        let id = agent.recorder.free_id(utterance.id.as_deref());
+        utterance.id = Some(id.clone());
+        agent.prompt = Some(id);
         let Some((slash, rest)) = self.called(&utterance) else {
             return self.submit_plain(agent, utterance, host);
         };
@@ -189,13 +208,24 @@ impl Driver {
         agent.recorder.begin_again();
         agent.count.last = crate::model::Usage::default();
         agent.site.todos.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        if self.is_begun {
-            let more = json!({"source": CLEAR, "model": agent.asking.model});
-            let _ = self.hook(agent, ("SessionStart", CLEAR), more, Then::Nothing, host);
-        }
         let text = "The conversation begins anew; the file keeps what was before.".to_owned();
-        self.outcome = Some(Outcome::Blocked(text));
+        let over = Outcome::Blocked(text);
+        if self.is_begun {
+            let (event, more) = (("SessionStart", CLEAR), json!({"source": CLEAR}));
+            self.hook_then(agent, event, more, Then::Over(over), host);
+        } else {
+            self.outcome = Some(over);
+        }
     }
+}
+
+/// The command of the client that a prompt is, and what follows its name.
+pub(super) fn built_in(utterance: &Said) -> Option<(&'static str, String)> {
+    let text = words(utterance);
+    let text = text.trim().strip_prefix('/').filter(|_| !utterance.is_verbatim)?;
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let name = BUILT_IN.into_iter().find(|built_in| *built_in == name)?;
+    Some((name, rest.to_owned()))
 }
 
 /// The pieces of a command, with outputs in place of its shell commands.

@@ -73,9 +73,9 @@ pub struct Agent {
     pub(super) began: HashMap<String, i64>,
     /// The answer that is being received.
     hearing: Hearing,
-    /// The record of the last prompt.
+    /// The record of the last prompt; of a sub-agent, that of its parent's.
     pub(super) prompt: Option<String>,
-    pub(super) count: Tally,
+    pub(crate) count: Tally,
     /// The todo list that was last reported.
     todos: Vec<Value>,
     /// How often hooks have kept this turn from ending.
@@ -248,6 +248,11 @@ impl Driver {
         input: Input,
         host: &mut dyn Host,
     ) -> Option<Outcome> {
+        if let Input::Failed(error, _) = &input
+            && self.makes_room(agent, error, host)
+        {
+            return None;
+        }
         agent.count.note(&input, self.nature.elapsed());
         if matches!(input, Input::Ended(_)) {
             let usage = agent.count.context(&agent.asking.model);
@@ -314,11 +319,8 @@ impl Driver {
                 let most = agent.turn.retry.most;
                 host.event(&agent.id, &Event::Retry { error, failures, most, wait });
                 agent.number += 1;
-                let (notes, id, number) = (self.notes.clone(), agent.id.clone(), agent.number);
-                thread::spawn(move || {
-                    thread::sleep(wait);
-                    let _ = notes.send(Note::From(id, Report::Input(number, Input::Waited)));
-                });
+                let waited = Report::Input(agent.number, Input::Waited);
+                self.alarms.set(wait, agent.id.clone(), waited);
             }
             Effect::Decide(wanted) => return self.decide(agent, &wanted, host),
             Effect::Run(wanted) => return self.start(agent, &wanted, host),
@@ -365,6 +367,7 @@ impl Driver {
 
     pub(super) fn ask(&mut self, agent: &mut Agent) {
         agent.recorder.mark();
+        agent.turn.asked();
         agent.number += 1;
         agent.count.asked = self.nature.elapsed();
         let (model, notes, number) = (self.model.clone(), self.notes.clone(), agent.number);

@@ -4,6 +4,11 @@
 //! hook could have refused something.
 
 use regex::Regex;
+use rules::names;
+
+/// Events that are about a tool, which any of its names stands for.
+const OF_TOOLS: [&str; 5] =
+    ["PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"];
 
 /// Events that are about nothing that a matcher could name: what stands there has no meaning.
 const WITHOUT: [&str; 10] = [
@@ -24,6 +29,7 @@ const WITHOUT: [&str; 10] = [
 pub(super) struct Matcher {
     pub(super) text: String,
     fits: Fits,
+    is_of_tools: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -51,13 +57,15 @@ impl Matcher {
                 format!("its matcher `{text}` is no regular expression that is understood here")
             })?)
         };
-        Ok(Some(Matcher { text: text.to_owned(), fits }))
+        let is_of_tools = OF_TOOLS.contains(&event);
+        Ok(Some(Matcher { text: text.to_owned(), fits, is_of_tools }))
     }
 
     pub(super) fn fits(&self, subject: &str) -> bool {
-        match &self.fits {
+        let is_meant = |subject: &str| match &self.fits {
             Fits::Names(names) => names.iter().any(|name| name == subject),
             Fits::Regex(regex) => regex.is_match(subject),
-        }
+        };
+        if self.is_of_tools { names(subject).any(is_meant) } else { is_meant(subject) }
     }
 }

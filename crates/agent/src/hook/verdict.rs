@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Hook;
 use super::run::Ran;
+use super::{Hook, Occurs, occurs};
 
 /// What hooks say about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,11 @@ pub(crate) struct Verdict {
     pub(crate) first_prompt: Option<String>,
 }
 
+/// Whether a refusal holds anything up or reaches the model. Otherwise the user gets its words.
+fn is_heard(event: &str) -> bool {
+    occurs(event) == Some(Occurs::AndBlocks) || event == "PostToolUseFailure"
+}
+
 /// The most characters of a text from a hook that reach the model.
 const LONGEST: usize = 10_000;
 
@@ -87,6 +92,14 @@ impl Verdict {
         let mut verdict = Verdict::default();
         for (hook, ran) in ran {
             verdict.add(event, hook, ran);
+        }
+        if !is_heard(event) {
+            let refusals = std::mem::take(&mut verdict.blocks).into_iter();
+            let texts = refusals.map(|(name, why)| match name {
+                Some(name) => format!("the {event} hook `{name}`: {why}"),
+                None => format!("a {event} hook: {why}"),
+            });
+            verdict.failures.extend(texts);
         }
         verdict
     }
