@@ -85,7 +85,7 @@ pub(crate) fn is_repository_itself(folder: &Path) -> bool {
 }
 
 /// The branch that is checked out in a folder; `HEAD` if none is.
-pub(crate) fn branch(cwd: &Path) -> Option<String> {
+pub fn branch(cwd: &Path) -> Option<String> {
     let head = files::read_text(folder(root(cwd)?)?.join("HEAD"), LONGEST).ok()?;
     match head.trim().strip_prefix("ref: refs/heads/") {
         Some(name) => is_branch_name(name).then(|| name.to_owned()),

@@ -81,6 +81,20 @@ pub struct Asked {
     pub parts: Vec<rules::Part>,
     /// What is asked about it.
     pub what: AskedWhat,
+    /// What it would do to a file, or why it could not; None if it writes none, or if a program is
+    /// asked.
+    pub preview: Option<Result<Preview, String>>,
+}
+
+/// What a call would do to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// The file.
+    pub path: String,
+    /// What is in it; None if there is no such file.
+    pub before: Option<String>,
+    /// What would be in it.
+    pub after: String,
 }
 
 /// What is asked about a call.

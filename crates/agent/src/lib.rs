@@ -52,6 +52,7 @@ mod watcher;
 
 pub use compact::{CompactAt, is_summary};
 pub use dialect::version as dialect_version;
+pub use git::branch as git_branch;
 pub use session::{Session, SessionConfig};
 
 /// The `User-Agent` of requests.

@@ -6,14 +6,15 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::write::patch::{Hunk, hunks};
-use super::write::{LARGEST, guard, save, unreadable};
+use super::write::{LARGEST, guard, previewed, save, unreadable};
 use super::{Answer, Call, Site, Trouble, text};
+use crate::host::Preview;
 
 const MARK: &str = "\u{feff}";
 
@@ -29,44 +30,81 @@ struct EditDetail<'a> {
     replace_all: bool,
 }
 
-pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
-    let path = site.path(text(call, "file_path"));
-    let name = path.to_string_lossy();
-    let old_string = text(call, "old_string");
-    let new_string = trimmed(text(call, "new_string"), old_string, &path);
-    let replace_all = call.input.get("replace_all").and_then(Value::as_bool).unwrap_or_default();
-    if old_string == new_string {
-        return Err(Trouble::wrong(
-            "No changes to make: old_string and new_string are exactly the same.",
-        ));
-    }
-    if path.extension().is_some_and(|ext| ext == "ipynb") {
-        return Err(Trouble::wrong("This is a notebook: use NotebookEdit."));
-    }
-    let pinned = site.pinned(call, &path);
-    let found = match guard(&path, site)? {
-        Some(found) if found.len() > LARGEST => {
-            return Err(Trouble::failed("File is too large to edit (more than 32 MB)."));
-        }
-        Some(_) => files::read_fixed(&pinned, LARGEST).map_err(|why| unreadable(&path, &why))?,
-        None if old_string.is_empty() => Vec::new(),
-        None => return Err(Trouble::wrong("File does not exist.")),
-    };
-    let Ok(found) = String::from_utf8(found) else {
-        return Err(Trouble::failed("File is not UTF-8 text: it cannot be edited."));
-    };
-    let was = Plain::of(found.strip_prefix(MARK).unwrap_or(&found));
-    let at = places(&was.text, old_string, replace_all)?;
-    let now = was.with(&at, &new_string);
+/// An edit that applies.
+struct Applied {
+    path: PathBuf,
+    /// Where it led when the call was permitted.
+    pinned: PathBuf,
+    /// The file as it is; None if there is none.
+    found: Option<String>,
+    /// The same, without a byte order mark, and with `\n` as line end.
+    was: Plain,
+    new_string: String,
+    replace_all: bool,
+    /// The file as it will be, without a byte order mark.
+    now: String,
+}
 
-    let mark = if found.starts_with(MARK) { MARK } else { "" };
-    save((&path, &pinned), format!("{mark}{now}").as_bytes(), site)?;
+impl Applied {
+    fn of(call: &Call, site: &Site) -> Result<Applied, Trouble> {
+        let path = site.path(text(call, "file_path"));
+        let old_string = text(call, "old_string");
+        let new_string = trimmed(text(call, "new_string"), old_string, &path);
+        let replace_all =
+            call.input.get("replace_all").and_then(Value::as_bool).unwrap_or_default();
+        if old_string == new_string {
+            return Err(Trouble::wrong(
+                "No changes to make: old_string and new_string are exactly the same.",
+            ));
+        }
+        if path.extension().is_some_and(|ext| ext == "ipynb") {
+            return Err(Trouble::wrong("This is a notebook: use NotebookEdit."));
+        }
+        let pinned = site.pinned(call, &path);
+        let found = match guard(&path, site)? {
+            Some(found) if found.len() > LARGEST => {
+                return Err(Trouble::failed("File is too large to edit (more than 32 MB)."));
+            }
+            Some(_) => {
+                let bytes = files::read_fixed(&pinned, LARGEST);
+                let found = String::from_utf8(bytes.map_err(|why| unreadable(&path, &why))?);
+                let not_text = "File is not UTF-8 text: it cannot be edited.";
+                Some(found.map_err(|_| Trouble::failed(not_text))?)
+            }
+            None if old_string.is_empty() => None,
+            None => return Err(Trouble::wrong("File does not exist.")),
+        };
+        let content = found.as_deref().unwrap_or_default();
+        let was = Plain::of(content.strip_prefix(MARK).unwrap_or(content));
+        let at = places(&was.text, old_string, replace_all)?;
+        let now = was.with(&at, &new_string);
+        Ok(Applied { path, pinned, found, was, new_string, replace_all, now })
+    }
+
+    /// The file as it will be.
+    fn after(&self) -> String {
+        let is_marked = self.found.as_ref().is_some_and(|found| found.starts_with(MARK));
+        format!("{}{}", if is_marked { MARK } else { "" }, self.now)
+    }
+}
+
+/// What a call would do.
+pub(super) fn preview(call: &Call, site: &Site) -> Result<Preview, Trouble> {
+    let edit = Applied::of(call, site)?;
+    let after = edit.after();
+    Ok(previewed((&edit.path, &edit.pinned), edit.found, &after, site))
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let edit = Applied::of(call, site)?;
+    let (name, replace_all) = (edit.path.to_string_lossy(), edit.replace_all);
+    save((&edit.path, &edit.pinned), edit.after().as_bytes(), site)?;
     let detail = EditDetail {
         file_path: &name,
-        old_string,
-        new_string: &new_string,
-        original_file: &was.text,
-        structured_patch: hunks(&was.text, &now.replace("\r\n", "\n")),
+        old_string: text(call, "old_string"),
+        new_string: &edit.new_string,
+        original_file: &edit.was.text,
+        structured_patch: hunks(&edit.was.text, &edit.now.replace("\r\n", "\n")),
         user_modified: false,
         replace_all,
     };

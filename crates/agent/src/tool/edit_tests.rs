@@ -149,3 +149,24 @@ fn quotes_are_found_however_they_are_written() {
     bench.run(run, &edit("'there'", "gone"));
     assert_eq!(bench.text("a.txt"), "é it is here\nand gone\n");
 }
+
+#[test]
+fn what_an_edit_would_do_is_what_it_does() {
+    use super::preview;
+    use crate::tool::{Call, Cancel};
+    let bench = TestSite::new();
+    let path = bench.known("notes.txt", "\u{feff}one\r\n“two”\r\n");
+    let call = |old: &str| {
+        let mut input = input(old, "2  \n3");
+        input["file_path"] = path.display().to_string().into();
+        let input = input.as_object().unwrap().clone();
+        let (id, name) = ("toolu_01".to_owned(), "Edit".to_owned());
+        Call { id, name, input, cancel: Cancel::default() }
+    };
+    let shown = preview(&call("\"two\""), &bench.site).unwrap();
+    assert_eq!(shown.before.as_deref(), Some("\u{feff}one\r\n“two”\r\n"));
+    run(&call("\"two\""), &bench.site).unwrap();
+    assert_eq!(bench.text("notes.txt"), shown.after);
+    assert_eq!(shown.after, "\u{feff}one\r\n2\r\n3\r\n");
+    assert!(preview(&call("four"), &bench.site).unwrap_err().text.contains("not found in file"));
+}

@@ -16,7 +16,7 @@ use super::{
     web_fetch, web_search, write,
 };
 use crate::context;
-use crate::host::{AskedWhat, Audience};
+use crate::host::{AskedWhat, Audience, Preview};
 
 /// Something that the model can do.
 pub trait Tool: Send + Sync {
@@ -35,6 +35,10 @@ pub trait Tool: Send + Sync {
     /// What a person is asked before it runs, if they are asked.
     fn question(&self) -> AskedWhat {
         AskedWhat::Call
+    }
+    /// What a call would do to a file, if it writes one.
+    fn preview(&self, _: &Call, _: &Site) -> Option<Result<Preview, Trouble>> {
+        None
     }
     /// Whether the driver carries out its calls, because they start a sub-agent.
     fn starts_agent(&self) -> bool {
@@ -150,6 +154,14 @@ impl Tool for BuiltIn {
             exit_plan_mode::NAME => AskedWhat::Plan,
             ask_user_question::NAME => AskedWhat::Questions,
             _ => AskedWhat::Call,
+        }
+    }
+
+    fn preview(&self, call: &Call, site: &Site) -> Option<Result<Preview, Trouble>> {
+        match self.part.name {
+            "Edit" => Some(edit::preview(call, site)),
+            "Write" => Some(write::preview(call, site)),
+            _ => None,
         }
     }
 

@@ -19,6 +19,8 @@ use serde::Serialize;
 use super::read::numbered;
 use super::{Answer, Call, Site, Trouble, text};
 use crate::freshness::{Print, State};
+use crate::host::Preview;
+use crate::secret::Extent;
 use patch::{Hunk, hunks};
 
 /// How many bytes of a replaced file are shown.
@@ -73,6 +75,36 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         "The file {name} has been updated. Here's the result of running `cat -n` on a snippet of the edited file:"
     );
     Ok(Answer::text(format!("{head}\n{}", shown(content)), &detail))
+}
+
+/// What a call would do.
+pub(super) fn preview(call: &Call, site: &Site) -> Result<Preview, Trouble> {
+    let path = site.path(text(call, "file_path"));
+    let at = site.pinned(call, &path);
+    let before = match guard(&path, site)? {
+        None => None,
+        Some(found) if found.len() > LARGEST => {
+            Some(format!("({} bytes, too many to be shown)\n", found.len()))
+        }
+        Some(_) => {
+            let old = files::read_fixed(&at, LARGEST).map_err(|why| unreadable(&path, &why))?;
+            Some(String::from_utf8_lossy(&old).into_owned())
+        }
+    };
+    Ok(previewed((&path, &at), before, text(call, "content"), site))
+}
+
+/// A change as a person is shown it: where a link leads, and no keys.
+pub(super) fn previewed(
+    (path, at): (&Path, &Path),
+    before: Option<String>,
+    after: &str,
+    site: &Site,
+) -> Preview {
+    let clean = |text: &str| site.secrets.redacted(text, Extent::Whole).into_owned();
+    let name = path.display().to_string();
+    let path = if path == at { name } else { format!("{name} → {}", at.display()) };
+    Preview { path, before: before.map(|before| clean(&before)), after: clean(after) }
 }
 
 /// The text with line numbers, as far as it is shown.

@@ -214,3 +214,30 @@ fn a_huge_file_is_replaced_but_not_recorded() {
     );
     assert!(bench.site.backups.recorded("now")[0].1.name.is_some());
 }
+
+#[test]
+fn what_would_be_written_is_shown_before() {
+    use super::preview;
+    use crate::tool::{Call, Cancel};
+    let bench = TestSite::new();
+    let previewed = |name: &str| {
+        let input = json!({"file_path": name, "content": "new\n"});
+        let input = input.as_object().unwrap().clone();
+        let (id, name) = ("toolu_01".to_owned(), "Write".to_owned());
+        preview(&Call { id, name, input, cancel: Cancel::default() }, &bench.site)
+    };
+    let none = previewed("a.txt").unwrap();
+    assert_eq!((none.path, none.before), (bench.path("a.txt").display().to_string(), None));
+    // What is no text is there all the same, and so is what is long.
+    bench.known("a.txt", b"old \xff\r\n");
+    let some = previewed("./x/../a.txt").unwrap();
+    assert_eq!(some.before.as_deref(), Some("old \u{fffd}\r\n"));
+    assert_eq!(some.after, "new\n");
+    bench.known("long.txt", "x".repeat(5 << 20));
+    assert_eq!(previewed("long.txt").unwrap().before.unwrap().len(), 5 << 20);
+    bench.file("unread.txt", "x");
+    assert!(previewed("unread.txt").unwrap_err().text.contains("has not been read"));
+    // Paths begin where the shell is.
+    *bench.site.cwd.lock().unwrap() = bench.path("sub");
+    assert_eq!(previewed("a.txt").unwrap().path, bench.path("sub/a.txt").display().to_string());
+}
