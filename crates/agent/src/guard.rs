@@ -22,6 +22,7 @@ use keep::Sight;
 
 pub(crate) use keep::Kept;
 pub use keep::Taken;
+pub(crate) use repository::runs_nothing;
 pub(crate) use survey::Survey;
 use survey::View;
 
@@ -55,6 +56,28 @@ const SECRET: [&str; 24] = [
     "OPENAI_API_KEY",
     "HF_TOKEN",
     "SLACK_TOKEN",
+];
+/// How the names of others end, unless settings set them.
+const SECRET_ENDINGS: [&str; 5] = ["_TOKEN", "_SECRET", "_SECRET_KEY", "_API_KEY", "_PASSWORD"];
+/// Variables that say where something is that is usually elsewhere.
+const MOVED: [(&str, &str); 17] = [
+    ("AWS_CONFIG_FILE", "~/.aws/config"),
+    ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+    ("AZURE_CONFIG_DIR", "~/.azure"),
+    ("CARGO_HOME", "~/.cargo"),
+    ("CLOUDSDK_CONFIG", "~/.config/gcloud"),
+    ("DOCKER_CONFIG", "~/.docker"),
+    ("GH_CONFIG_DIR", "~/.config/gh"),
+    ("GNUPGHOME", "~/.gnupg"),
+    ("HF_HOME", "~/.cache/huggingface"),
+    ("KUBECONFIG", "~/.kube/config"),
+    ("NETRC", "~/.netrc"),
+    ("NPM_CONFIG_USERCONFIG", "~/.npmrc"),
+    ("PGPASSFILE", "~/.pgpass"),
+    ("XDG_CACHE_HOME", "~/.cache"),
+    ("XDG_CONFIG_HOME", "~/.config"),
+    ("XDG_DATA_HOME", "~/.local/share"),
+    ("npm_config_userconfig", "~/.npmrc"),
 ];
 /// Where tools keep what they could get again: in the session's temporary folder.
 const CACHES: [(&str, &str); 8] = [
@@ -242,7 +265,13 @@ impl Guard {
             }));
             protected.retain(|path| !folders.contains(path));
             writable.extend(self.writable.iter().map(|path| real(path)));
-            protected.extend(self.protected.iter().map(|path| real(path)));
+            for path in &self.protected {
+                match fs::canonicalize(path) {
+                    Ok(path) => protected.push(path),
+                    // As soon as it is made, it is taken away.
+                    Err(_) => sight.missing.push(real(path)),
+                }
+            }
             protected.sort();
             protected.dedup();
         }
@@ -283,12 +312,20 @@ impl Guard {
     }
 
     /// The variables that a command sees in addition, and those that it does not see.
-    pub(crate) fn variables(&self, temp: &Path) -> (Vec<(OsString, OsString)>, Vec<String>) {
+    /// What settings set is meant for them.
+    pub(crate) fn variables(
+        &self,
+        temp: &Path,
+        settings: &[(String, String)],
+    ) -> (Vec<(OsString, OsString)>, Vec<String>) {
         let caches = CACHES.iter().map(|(name, folder)| (*name, temp.join(folder)));
         let more = ["TMPDIR", "TMP", "TEMP"].map(|name| (name, temp.to_owned()));
         let set = caches.chain(more).map(|(name, path)| (name.into(), path.into()));
+        let inherited = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let is_set = |name: &str| settings.iter().any(|(known, _)| known == name);
+        let inherited = inherited.filter(|name| is_secret(name) && !is_set(name));
         let removed = SECRET.iter().map(|name| (*name).to_owned()).chain(self.removed.clone());
-        (set.collect(), removed.collect())
+        (set.collect(), removed.chain(inherited).collect())
     }
 }
 
@@ -316,6 +353,31 @@ pub(crate) fn listed(home: Option<&Path>) -> impl Iterator<Item = PathBuf> {
         Some(rest) => home.map(|home| home.join(rest)),
         None => Some(PathBuf::from(line)),
     })
+}
+
+/// Whether the name of a variable says that its value is secret.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_ENDINGS.iter().any(|end| name.ends_with(end))
+}
+
+/// The paths of the list where variables say they are.
+pub(crate) fn moved(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for (name, usual) in MOVED {
+        let Some(value) = variable(name).filter(|value| !value.is_empty()) else { continue };
+        for place in std::env::split_paths(&value).filter(|place| place.is_absolute()) {
+            let lines = HIDDEN.lines().filter(|line| line.starts_with('~')).map(Path::new);
+            for line in lines {
+                match line.strip_prefix(usual) {
+                    Ok(rest) => found.push(place.join(rest)),
+                    Err(_) if Path::new(usual).starts_with(line) => found.push(place.clone()),
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+    found
 }
 
 /// These paths, each once: what is inside another one is hidden with it.
@@ -371,4 +433,35 @@ const SIGNS: [&str; 15] = [
 /// Whether the output of a command that failed fits a refusal of the kernel.
 pub(crate) fn looks_refused(output: &str) -> bool {
     SIGNS.iter().any(|sign| output.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_variables_move_is_hidden_there() {
+        let set = |name: &str| match name {
+            "XDG_CONFIG_HOME" => Some("/x".into()),
+            "KUBECONFIG" => Some("/k/one:/k/two".into()),
+            "CARGO_HOME" => Some("/c".into()),
+            "GNUPGHOME" => Some("relative".into()),
+            _ => None,
+        };
+        let found = moved(set);
+        for path in ["/x/gh", "/x/gcloud", "/k/one", "/k/two", "/c/credentials.toml"] {
+            assert!(found.iter().any(|found| found == Path::new(path)), "{path}: {found:?}");
+        }
+        for path in ["/x", "/c", "/k", "relative"] {
+            assert!(!found.iter().any(|found| found == Path::new(path)), "{path}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn names_say_what_is_secret() {
+        for name in ["VAULT_TOKEN", "MY_API_KEY", "STRIPE_SECRET_KEY", "db_password"] {
+            assert!(is_secret(name), "{name}");
+        }
+        assert!(!is_secret("PATH") && !is_secret("TOKENIZERS_PARALLELISM"));
+    }
 }

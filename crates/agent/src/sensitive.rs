@@ -12,6 +12,7 @@ use std::path::Path;
 const ANYWHERE: &[&str] = &[
     // Version control, and what it runs.
     ".git",
+    ".git-hooks",
     ".githooks",
     ".hg",
     ".husky",
@@ -19,13 +20,19 @@ const ANYWHERE: &[&str] = &[
     ".svn",
     // Agents and editors, which run tasks and obey instructions.
     ".claude",
+    ".codex",
     ".cursor",
     ".devcontainer",
     ".emacs.d",
     ".fleet",
+    ".gemini",
+    ".helix",
     ".idea",
+    ".kiro",
+    ".run",
     ".vim",
     ".vscode",
+    ".vs",
     ".windsurf",
     ".zed",
     // Keys, and who may log in.
@@ -41,8 +48,12 @@ const ANYWHERE: &[&str] = &[
     ".local",
     ".oh-my-zsh",
     // CI systems.
+    ".azure-pipelines",
     ".buildkite",
+    ".builds",
     ".circleci",
+    ".semaphore",
+    ".teamcity",
     ".woodpecker",
 ];
 
@@ -63,7 +74,7 @@ const BELOW: &[&[&str]] = &[
     &["Library", "LaunchAgents"],
 ];
 
-/// Files by their name. A `*` at the end matches any rest.
+/// Files by their name. A `*` at the end matches any rest, and one at the beginning any start.
 const NAMES: &[&str] = &[
     // git: what it runs on which file, and where it fetches from.
     ".gitattributes",
@@ -98,16 +109,20 @@ const NAMES: &[&str] = &[
     // Programs that run what their file contains.
     ".curlrc",
     ".dir-locals.el",
+    ".dir-locals-2.el",
+    ".devcontainer.json",
     ".emacs",
     ".exrc",
     ".gdbinit",
     ".gvimrc",
     ".irbrc",
     ".lldbinit",
+    ".lvimrc",
     ".mailcap",
     ".my.cnf",
     ".nanorc",
     ".nvimrc",
+    ".nvim.lua",
     ".pdbrc*",
     ".pryrc",
     ".psqlrc",
@@ -117,11 +132,15 @@ const NAMES: &[&str] = &[
     ".tmux.conf",
     ".vimrc",
     ".wgetrc",
+    ".ycm_extra_conf.py",
+    "*.code-workspace",
+    "*.sublime-project",
     ".Renviron",
     ".Rprofile",
     // Package managers and tool chains: which sources they trust, and what they run.
     ".gemrc",
     ".mise.toml",
+    ".mise.local.toml",
     ".netrc",
     ".npmrc",
     ".pnpmfile.cjs",
@@ -134,20 +153,28 @@ const NAMES: &[&str] = &[
     "rust-toolchain.toml",
     // What runs at a commit and in CI.
     ".appveyor.yml",
+    ".cirrus.yml",
     ".drone.yml",
     ".gitlab-ci.yml",
     ".lefthook*",
+    ".overcommit.yml",
     ".pre-commit-config.yaml",
     ".pre-commit-hooks.yaml",
+    ".simple-git-hooks.*",
     ".travis.yml",
     ".woodpecker.yml",
     "Jenkinsfile",
     "appveyor.yml",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
+    "buildspec.yml",
+    "buildspec.yaml",
+    "cloudbuild.yaml",
+    "cloudbuild.yml",
     "lefthook.*",
     "lefthook-local.*",
     // Agents: which programs they start, and what they are told.
+    ".aider.conf.yml",
     ".claude.json*",
     ".cursorrules",
     ".mcp.json",
@@ -157,6 +184,8 @@ const NAMES: &[&str] = &[
     "CLAUDE.local.md",
     "CLAUDE.md",
     "GEMINI.md",
+    "opencode.json",
+    "opencode.jsonc",
 ];
 
 /// Names that git uses in a folder that is itself a repository.
@@ -218,6 +247,10 @@ fn fits(name: &OsStr, pattern: &str) -> bool {
     let is_same = |left: &[u8], right: &[u8]| {
         if ignores_case { left.eq_ignore_ascii_case(right) } else { left == right }
     };
+    if let Some(end) = pattern.strip_prefix('*') {
+        let rest = name.len().checked_sub(end.len()).and_then(|at| name.get(at..));
+        return rest.is_some_and(|rest| is_same(rest, end.as_bytes()));
+    }
     match pattern.strip_suffix('*') {
         Some(start) => name.get(..start.len()).is_some_and(|name| is_same(name, start.as_bytes())),
         None => is_same(name, pattern.as_bytes()),

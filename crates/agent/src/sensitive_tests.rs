@@ -36,6 +36,16 @@ fn what_decides_what_programs_do() {
         ".netrc",
         "lefthook.yml",
         ".exrc",
+        "a.code-workspace",
+        "sub/x.sublime-project",
+        ".devcontainer.json",
+        ".helix/languages.toml",
+        ".nvim.lua",
+        ".git-hooks/pre-commit",
+        ".simple-git-hooks.js",
+        ".teamcity/settings.kts",
+        ".codex/config.toml",
+        "opencode.json",
     ] {
         assert!(is(path), "{path}");
     }
@@ -51,6 +61,7 @@ fn what_decides_what_programs_do() {
         "claude.md.txt",
         ".env",
         "README.md",
+        "code-workspace",
     ] {
         assert!(!is(path), "{path}");
     }

@@ -4,180 +4,12 @@
 
 use crate::git;
 use crate::hidden::hides;
+use crate::program::{self, base, is_inert, is_shell, is_wrapper};
 use crate::shell::{self, Arg, Simple};
 
 /// Programs that run what follows their options and do nothing else: they may stand before an
 /// allowed command.
 const HARMLESS: [&str; 3] = ["timeout", "nice", "xargs"];
-
-/// Programs that run what is somewhere among their arguments.
-const WRAPPERS: &[&str] = &[
-    "aa-exec",
-    "asdf",
-    "aws-vault",
-    "builtin",
-    "bunx",
-    "busybox",
-    "bwrap",
-    "caffeinate",
-    "capsh",
-    "catchsegv",
-    "cgexec",
-    "choom",
-    "chpst",
-    "chronic",
-    "chroot",
-    "chrt",
-    "command",
-    "concurrently",
-    "conda",
-    "coproc",
-    "cpulimit",
-    "cross-env",
-    "daemonize",
-    "dbus-launch",
-    "dbus-run-session",
-    "direnv",
-    "doas",
-    "docker",
-    "doppler",
-    "dotenv",
-    "dtach",
-    "dumb-init",
-    "eatmydata",
-    "entr",
-    "env",
-    "envdir",
-    "eval",
-    "exec",
-    "fakeroot",
-    "faketime",
-    "fd",
-    "fdfind",
-    "find",
-    "firejail",
-    "flock",
-    "foreman",
-    "gdb",
-    "gosu",
-    "hatch",
-    "heaptrack",
-    "hyperfine",
-    "ifne",
-    "ionice",
-    "linux32",
-    "linux64",
-    "logsave",
-    "ltrace",
-    "lxc",
-    "machinectl",
-    "mamba",
-    "mise",
-    "mosh",
-    "newgrp",
-    "nice",
-    "nix",
-    "nix-shell",
-    "nocache",
-    "nodemon",
-    "nohup",
-    "npx",
-    "nsenter",
-    "numactl",
-    "parallel",
-    "pdm",
-    "perf",
-    "pipenv",
-    "pipx",
-    "pkexec",
-    "pnpm",
-    "podman",
-    "poetry",
-    "prlimit",
-    "proot",
-    "proxychains",
-    "proxychains4",
-    "rbenv",
-    "rlwrap",
-    "rr",
-    "run-parts",
-    "runcon",
-    "runuser",
-    "rustup",
-    "rye",
-    "s6-setuidgid",
-    "schroot",
-    "screen",
-    "script",
-    "sem",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "setuidgid",
-    "sg",
-    "softlimit",
-    "sops",
-    "ssh",
-    "ssh-agent",
-    "sshpass",
-    "start-stop-daemon",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-inhibit",
-    "systemd-run",
-    "taskset",
-    "time",
-    "timeout",
-    "tini",
-    "tmux",
-    "torsocks",
-    "toybox",
-    "trap",
-    "uclampset",
-    "unbuffer",
-    "unshare",
-    "uv",
-    "uvx",
-    "valgrind",
-    "watch",
-    "watchexec",
-    "xargs",
-    "xinit",
-    "xvfb-run",
-    "yarn",
-    "zargs",
-];
-
-/// Programs that run a text.
-pub(crate) const SHELLS: &[&str] = &[
-    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "oksh", "osh",
-    "posh", "rbash", "rksh", "rzsh", "sh", "tcsh", "yash", "zsh",
-];
-
-/// Wrappers whose words may be a text that a shell runs.
-const RUN_TEXT: &[&str] = &[
-    "direnv",
-    "entr",
-    "env",
-    "flock",
-    "parallel",
-    "screen",
-    "script",
-    "sem",
-    "ssh",
-    "su",
-    "tmux",
-    "unbuffer",
-    "watch",
-    "watchexec",
-];
-
-/// The last part of a command's name.
-pub(crate) fn base(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
-}
 
 /// The command behind a wrapper that changes nothing about it, however often; the command itself
 /// without one.
@@ -229,63 +61,11 @@ fn inner(name: &str, simple: &Simple) -> Option<usize> {
     }
 }
 
-/// Programs whose words are never run.
-const INERT: &[&str] = &[
-    "basename",
-    "cat",
-    "chmod",
-    "chown",
-    "cmp",
-    "cp",
-    "cut",
-    "date",
-    "diff",
-    "dirname",
-    "du",
-    "echo",
-    "egrep",
-    "false",
-    "fgrep",
-    "file",
-    "git",
-    "grep",
-    "head",
-    "ln",
-    "ls",
-    "md5sum",
-    "mkdir",
-    "mv",
-    "nl",
-    "printf",
-    "pwd",
-    "readlink",
-    "realpath",
-    "rev",
-    "rm",
-    "rmdir",
-    "sha256sum",
-    "sleep",
-    "stat",
-    "tac",
-    "tail",
-    "tee",
-    "test",
-    "touch",
-    "tr",
-    "tree",
-    "true",
-    "type",
-    "uniq",
-    "wc",
-    "which",
-    "[",
-];
-
 /// Whether the words of a command name another one that begins with these words, and it may run
 /// that in its own way: an unknown wrapper, or a text of another language.
 pub(crate) fn mentions(simple: &Simple, wanted: &[&str]) -> bool {
     let Some((first, words)) = simple.words.split_first() else { return false };
-    if INERT.contains(&base(&first.text)) && !git::runs_words(simple) {
+    if is_inert(base(&first.text)) && !git::runs_words(simple) {
         return false;
     }
     let is_part = |c: char| c.is_alphanumeric() || "_./@:+~-".contains(c);
@@ -309,8 +89,8 @@ pub(crate) fn may_become(simple: &Simple, wanted: &[&str]) -> bool {
         let name = base(&first.text);
         let is_open = |word: &Arg| word.text.contains("{}");
         if is_open(first)
-            || SHELLS.contains(&name)
-            || (name != "git" && WRAPPERS.contains(&name))
+            || is_shell(name)
+            || (name != "git" && is_wrapper(name))
             || hides(&simple.since_word(at)).is_some()
         {
             return true;
@@ -384,22 +164,29 @@ pub(crate) fn names(simple: &Simple) -> Names {
             names.doubts.extend(hides(&one));
             continue;
         };
+        if names.all.iter().any(|known| known.is_same(&one)) {
+            continue;
+        }
         let name = base(&first.text).to_owned();
         if name != first.text {
             let mut renamed = one.clone();
             renamed.words[0].text.clone_from(&name);
             todo.push((renamed, depth + 1));
         }
+        if let Some(verb) = name.strip_prefix("git-") {
+            let words = ["git", verb].map(|text| Arg { text: text.to_owned(), ..Arg::default() });
+            let words = words.into_iter().chain(one.words.iter().skip(1).cloned()).collect();
+            todo.push((Simple { words, ..one.since_word(0) }, depth + 1));
+        }
         if name == "git" {
             names.all.extend(without_options(&one));
         }
-        if WRAPPERS.contains(&name.as_str()) || git::runs_words(&one) {
-            let inner = (1..one.words.len().min(40)).filter(|at| may_begin(&name, &one, *at));
-            todo.extend(inner.map(|at| (one.since_word(at), depth + 1)));
-        }
-        for (text, is_code) in texts(&name, &one) {
+        let inner = (1..one.words.len()).filter(|at| may_begin(&name, &one, *at));
+        todo.extend(inner.map(|at| (one.since_word(at), depth + 1)));
+        for Text { text, is_code } in texts(&name, &one) {
             let parsed = shell::parse(&text);
-            todo.extend(parsed.parts.into_iter().map(|part| (part, depth + 1)));
+            let parts = parsed.parts.into_iter();
+            todo.extend(parts.map(|part| (part.with_input(one.has_input), depth + 1)));
             names.doubts.extend(parsed.doubts.into_iter().filter(|_| is_code));
         }
         names.doubts.extend(hides(&one));
@@ -408,63 +195,117 @@ pub(crate) fn names(simple: &Simple) -> Names {
     names
 }
 
-/// Whether a wrapper may run what begins with this word.
-fn may_begin(wrapper: &str, simple: &Simple, at: usize) -> bool {
+/// Whether a program may run what begins with this word.
+fn may_begin(name: &str, simple: &Simple, at: usize) -> bool {
     let is_at = |at: usize, names: &[&str]| {
         simple.words.get(at).is_some_and(|word| names.contains(&word.text.as_str()))
     };
-    match wrapper {
+    match name {
         "find" => is_at(at - 1, &["-exec", "-execdir", "-ok", "-okdir"]),
         // Only the shell itself knows these.
         "builtin" | "command" => true,
-        _ => !is_at(at, &[".", "source"]),
+        _ if is_wrapper(name) || git::runs_words(simple) => !is_at(at, &[".", "source"]),
+        _ if is_inert(name) || is_shell(name) => false,
+        // An unknown program may be a wrapper. The name of another one at its end is often only a
+        // name, as of what is to be installed.
+        _ => {
+            let is_last = at + 1 == simple.words.len();
+            let inner = base(&simple.words[at].text);
+            program::runs_anything(inner) && (!is_last || simple.has_input)
+        }
     }
 }
 
-/// The texts among the words of a command that it may run as commands, and whether it certainly
-/// does.
-fn texts(name: &str, simple: &Simple) -> Vec<(String, bool)> {
+/// A text that a command may run.
+struct Text {
+    text: String,
+    /// Whether it is more than a name: then what cannot be judged in it is a doubt.
+    is_code: bool,
+}
+
+/// The texts among the words of a command that it may run as commands.
+fn texts(name: &str, simple: &Simple) -> Vec<Text> {
     let words = simple.words.get(1..).unwrap_or_default();
+    let certain = |text: String| Text { text, is_code: true };
     if name == "eval" || name == "trap" {
-        let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        let is_end = words.first().is_some_and(|word| word.text == "--");
+        let words = &words[usize::from(is_end)..];
         // What follows the text of `trap` are signals.
-        let words = if name == "trap" { words.get(..1).unwrap_or_default() } else { &words[..] };
-        return vec![(words.join(" "), true)];
+        let words = if name == "trap" { words.get(..1).unwrap_or_default() } else { words };
+        return vec![certain(joined(words))];
     }
-    if SHELLS.contains(&name) {
-        let code = code_of_shell(words);
-        let all = words.iter().enumerate();
-        return all.map(|(at, word)| (word.text.clone(), Some(at) == code)).collect();
-    }
-    if !WRAPPERS.contains(&name) && !git::runs_words(simple) {
+    let has_shell = is_shell(name);
+    // It runs programs, and no texts.
+    if name == "find" || !(has_shell || is_wrapper(name) || git::runs_words(simple)) {
         return Vec::new();
     }
-    let is_code = RUN_TEXT.contains(&name) || name == "git";
-    let has_blank = |text: &str| text.contains(char::is_whitespace);
     let mut texts = Vec::new();
+    if program::joins(name) {
+        texts.extend((0..words.len()).map(|at| certain(joined(&words[at..]))));
+    }
     for word in words {
-        // Also the value of an option: `--exec=TEXT`, `-cTEXT`.
-        let value = word.text.strip_prefix('-').map(|rest| match rest.strip_prefix('-') {
-            Some(long) => long.split_once('=').map_or("", |(_, value)| value),
-            None => rest.get(1..).unwrap_or_default(),
-        });
-        let text = value.unwrap_or(&word.text);
-        if has_blank(text) {
-            texts.push((text.to_owned(), is_code));
-        } else if value.is_some_and(|value| !value.is_empty()) {
-            texts.push((text.to_owned(), false));
+        let mut add = |text: &str| {
+            let is_blank = text.contains(char::is_whitespace);
+            let is_code = has_shell || is_blank || (!word.is_unknown && text.contains(['$', '`']));
+            texts.push(Text { text: text.to_owned(), is_code });
+        };
+        if has_shell || word.text.contains(char::is_whitespace) {
+            add(&word.text);
         }
+        values(&word.text).into_iter().for_each(&mut add);
     }
     texts
 }
 
-/// Which of the words of a shell is the text that it runs.
-fn code_of_shell(words: &[Arg]) -> Option<usize> {
-    let is_option = |word: &Arg| word.text.starts_with(['-', '+']) && word.text.len() > 1;
-    let is_code = |word: &Arg| !word.text.starts_with("--") && word.text.contains('c');
-    let option = words.iter().position(|word| is_option(word) && is_code(word))?;
-    let rest = words.iter().skip(option + 1).position(|word| !is_option(word))?;
-    Some(option + 1 + rest)
+/// What may be the value of an option: `--exec=TEXT`, `-cTEXT`, `-xcTEXT`.
+fn values(word: &str) -> Vec<&str> {
+    let Some(rest) = word.strip_prefix('-') else { return Vec::new() };
+    if let Some(long) = rest.strip_prefix('-') {
+        return long.split_once('=').map(|(_, value)| value).into_iter().collect();
+    }
+    let letters = rest.chars().take_while(char::is_ascii_alphanumeric).count();
+    (1..=letters).map(|at| &rest[at..]).filter(|value| !value.is_empty()).collect()
+}
+
+fn joined(words: &[Arg]) -> String {
+    let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    words.join(" ")
+}
+
+/// Programs that write what they are given to a file, and those that give a file another name.
+const WRITING: &[&str] = &["tee", "dd", "curl", "wget"];
+const NAMING: &[&str] = &["cp", "mv", "ln", "install"];
+
+/// The names of the files that these commands write.
+pub(crate) fn written(names: &[Simple]) -> Vec<String> {
+    let last = |word: &Arg| base(word.text.rsplit('=').next().unwrap_or_default()).to_owned();
+    let mut found: Vec<String> =
+        names.iter().flat_map(|name| &name.outputs).map(last).filter(|it| it != "null").collect();
+    let is = |name: &Simple, programs: &[&str]| {
+        name.words.first().is_some_and(|word| programs.contains(&base(&word.text)))
+    };
+    for name in names.iter().filter(|name| is(name, WRITING)) {
+        found.extend(name.words.iter().skip(1).map(last));
+    }
+    for name in names.iter().filter(|name| is(name, NAMING)) {
+        let words: Vec<String> = name.words.iter().skip(1).map(last).collect();
+        if words.iter().any(|word| found.contains(word)) {
+            found.extend(words);
+        }
+    }
+    found
+}
+
+/// Whether a command runs one of these files.
+pub(crate) fn runs_one_of(simple: &Simple, written: &[String]) -> bool {
+    let is_one =
+        |word: &Arg| word.is_pattern || written.iter().any(|written| *written == base(&word.text));
+    let Some((first, words)) = simple.words.split_first().filter(|_| !written.is_empty()) else {
+        return false;
+    };
+    let name = base(&first.text);
+    let runs_files = is_shell(name) || program::language(name).is_some() || name == "make";
+    is_one(first) || runs_files && words.iter().any(is_one)
 }
 
 /// A git command without the options before its verb.

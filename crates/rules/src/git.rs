@@ -2,7 +2,7 @@
 //!
 //! Invariant: a command of git that is not known here may be an alias, and so may be anything.
 
-use crate::command::base;
+use crate::program::base;
 use crate::shell::{Arg, Simple};
 
 /// Settings that name no program, or the beginnings of their names.
@@ -216,8 +216,15 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
     if verb.text == "for-each-repo" {
         return Some("it runs git in other repositories");
     }
+    if verb.text == "filter-branch" {
+        return Some("it names a program that git runs");
+    }
     if verb.text == "config" {
-        let reads = rest.iter().any(|word| {
+        // Behind the name of a setting, the same words are its value.
+        let is_place = |word: &&Arg| {
+            matches!(word.text.as_str(), "--global" | "--local" | "--system" | "--worktree")
+        };
+        let reads = rest.iter().find(|word| !is_place(word)).is_some_and(|word| {
             matches!(word.text.as_str(), "--get" | "--get-all" | "--list" | "-l" | "get" | "list")
         });
         let names: Vec<&Arg> = rest.iter().filter(|word| !word.text.starts_with('-')).collect();
@@ -233,12 +240,17 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
         let is_long = PROGRAMS.iter().any(|option| means_option(text, option));
         is_long
             || (of_rebase && text.starts_with("-x"))
-            || (verb.text == "clone" && (text.starts_with("-u") || text.starts_with("-c")))
+            || (verb.text == "clone" && is_short(text, ['u', 'c']))
             || (matches!(verb.text.as_str(), "clone" | "init") && sets_up(text))
             || (verb.text == "grep" && text.starts_with("-O"))
             || text.starts_with("ext::")
     };
     rest.iter().any(names_program).then_some("it names a program that git runs")
+}
+
+/// Whether a word is options of one letter, with one of these among them.
+fn is_short(word: &str, letters: [char; 2]) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.contains(letters)
 }
 
 /// Whether an option gives a new repository settings or hooks.

@@ -3,8 +3,8 @@
 //! Invariant: a command is harmless only if every word of it is known to be; what is not on these
 //! lists is a question.
 
-use crate::command::base;
 use crate::git::means_option;
+use crate::program::base;
 use crate::shell::{Arg, Simple};
 
 /// Variables that may be set before a command: they change how it prints, not what it does.
@@ -89,7 +89,7 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
                 return None;
             }
         }
-        "uniq" if !opens && words.iter().filter(|word| is_file(word)).count() <= 1 => {}
+        "uniq" if !opens && files_of_uniq(words) <= 1 => {}
         "find" => {
             let acts = [
                 "-exec",
@@ -138,9 +138,13 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
     Some(words.iter().enumerate().filter(is_file).map(|(_, word)| word).collect())
 }
 
-/// Whether a word of `uniq` is a file: a single hyphen is the standard input.
-fn is_file(word: &Arg) -> bool {
-    word.text == "-" || !word.text.starts_with('-')
+/// How many words of `uniq` are files: a single hyphen is the standard input, and behind `--`, all
+/// are.
+fn files_of_uniq(words: &[Arg]) -> usize {
+    let end = words.iter().position(|word| word.text == "--").unwrap_or(words.len());
+    let (before, behind) = words.split_at(end);
+    let is_file = |word: &&Arg| word.text == "-" || !word.text.starts_with('-');
+    before.iter().filter(is_file).count() + behind.len().saturating_sub(1)
 }
 
 /// Whether a word of `grep` may name a file of patterns.
@@ -174,7 +178,8 @@ fn is_reading_git(words: &[Arg]) -> bool {
     ];
     // Git knows an option by the beginning of its name.
     let acts = |word: &Arg| acts.iter().any(|option| means_option(&word.text, option));
-    if has("-O") || rest.iter().any(acts) {
+    // Help is shown by another program.
+    if has("-O") || has("--help") || rest.iter().any(acts) {
         return false;
     }
     match verb.text.as_str() {
@@ -188,7 +193,12 @@ fn is_reading_git(words: &[Arg]) -> bool {
         }),
         "remote" | "stash" | "tag" => match rest {
             [] => verb.text != "stash",
-            [one] => matches!(one.text.as_str(), "-v" | "list" | "--list" | "-l"),
+            [one] => match one.text.as_str() {
+                "-v" => verb.text == "remote",
+                "list" => verb.text == "stash",
+                "--list" | "-l" => verb.text == "tag",
+                _ => false,
+            },
             _ => false,
         },
         _ => false,

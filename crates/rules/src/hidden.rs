@@ -2,106 +2,10 @@
 //!
 //! Where rules forbid something, such a command is a question.
 
-use crate::command::{SHELLS, base};
 use crate::git::{self, means_option};
 use crate::harmless::{edited_script, is_harmless_variable};
+use crate::program::{self, base, is_shell};
 use crate::shell::{Arg, Simple};
-
-/// Programs that run a text of another language, and the options before it: single letters, and
-/// long names.
-const LANGUAGES: &[(&str, &str, &[&str])] = &[
-    ("bun", "ep", &["--eval", "--print", "eval"]),
-    ("deno", "", &["eval", "repl"]),
-    ("elixir", "e", &["--eval", "--rpc-eval"]),
-    ("emacs", "fl", &["--eval", "--execute", "--funcall", "--load", "--script"]),
-    ("erl", "", &["-eval"]),
-    ("ex", "cSs", &["--cmd"]),
-    ("expect", "c", &[]),
-    ("ghc", "e", &[]),
-    ("groovy", "e", &[]),
-    ("guile", "ce", &[]),
-    ("ipython", "c", &[]),
-    ("julia", "eE", &["--eval", "--print"]),
-    ("lua", "e", &[]),
-    ("luajit", "e", &[]),
-    ("m4", "D", &[]),
-    ("node", "epr", &["--eval", "--print", "--require", "--import"]),
-    ("nodejs", "epr", &["--eval", "--print", "--require", "--import"]),
-    ("nvim", "cSs", &["--cmd"]),
-    ("octave", "", &["--eval"]),
-    ("osascript", "e", &[]),
-    ("perl", "eEM", &[]),
-    ("php", "rBRE", &["--run"]),
-    ("powershell", "cCeE", &["-Command", "-EncodedCommand"]),
-    ("pwsh", "cCeE", &["-Command", "-EncodedCommand"]),
-    ("pypy", "c", &[]),
-    ("python", "c", &[]),
-    ("R", "e", &[]),
-    ("racket", "e", &["--eval"]),
-    ("Rscript", "e", &[]),
-    ("ruby", "e", &[]),
-    ("sbcl", "", &["--eval"]),
-    ("scala", "e", &[]),
-    ("swift", "e", &[]),
-    ("tclsh", "", &[]),
-    ("vi", "cSs", &["--cmd"]),
-    ("view", "cSs", &["--cmd"]),
-    ("vim", "cSs", &["--cmd"]),
-    ("xonsh", "c", &[]),
-];
-
-/// Options that name a program, or a text that is run, by the programs that have them.
-const RUNNING: &[(&str, &[&str])] = &[
-    ("bsdtar", TAR),
-    ("cargo", &["--config"]),
-    ("cpio", &["--rsh-command"]),
-    ("diff3", &["--diff-program"]),
-    ("gcc", &["-wrapper", "-B", "-fplugin"]),
-    ("clang", &["-B", "-fplugin"]),
-    ("go", &["-exec", "-toolexec", "-vettool"]),
-    ("gtar", TAR),
-    ("install", &["--strip-program"]),
-    ("lldb", &["-o", "-O", "-s", "--one-line", "--source"]),
-    ("make", &["-E", "--eval"]),
-    ("gmake", &["-E", "--eval"]),
-    ("man", &["-P", "--pager", "-H", "--html"]),
-    ("mysql", &["-e", "--execute"]),
-    ("nc", &["-e", "-c"]),
-    ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
-    ("npm", &["--script-shell", "--node-options"]),
-    ("psql", &["-c", "--command"]),
-    ("rg", &["--pre"]),
-    ("rsync", &["-e", "--rsh", "--rsync-path"]),
-    ("scp", &["-o", "-S", "-F"]),
-    ("sdiff", &["--diff-program"]),
-    ("sftp", &["-o", "-S", "-F"]),
-    ("socat", &["EXEC:", "SYSTEM:", "exec:", "system:"]),
-    ("sort", &["--compress-program"]),
-    ("split", &["--filter"]),
-    ("ssh", &["-o", "-F"]),
-    ("sqlite3", &["-cmd", "--cmd", "-init", "--init"]),
-    ("svn", &["--config-option", "--diff-cmd", "--diff3-cmd", "--editor-cmd"]),
-    ("tar", TAR),
-    ("tcpdump", &["-z"]),
-    ("wget", &["-e", "--execute", "--use-askpass"]),
-    ("zip", &["-TT", "--unzip-command"]),
-];
-
-/// The same of `tar`.
-const TAR: &[&str] = &[
-    "--to-command",
-    "--checkpoint-action",
-    "-I",
-    "--use-compress-program",
-    "--rsh-command",
-    "--rmt-command",
-    "-F",
-    "--info-script",
-    "--new-volume-script",
-];
-
-/// Programs that run what they read, or what is in a file, later or at once.
-const READERS: &[&str] = &["at", "batch", "crontab"];
 
 /// Why a command may run something that is not in its text: where rules forbid something, that is
 /// a question.
@@ -114,13 +18,21 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
     if name == "git" {
         return git::hides(simple);
     }
-    if SHELLS.contains(&name) {
+    if is_shell(name) {
         return of_shell(words);
     }
-    if READERS.contains(&name) {
+    if program::runs_later(name) {
         return Some("it runs later what it reads");
     }
-    if let Some((_, options)) = RUNNING.iter().find(|(program, _)| *program == name)
+    if simple.has_input && (program::obeys(name) || (name == "exec" && words.is_empty())) {
+        return Some("it runs what it reads");
+    }
+    if let Some(taken) = program::starts_shell(name)
+        && starts_shell(words, taken, simple)
+    {
+        return Some("it may start a shell that runs what it reads");
+    }
+    if let Some(options) = program::naming(name)
         && words.iter().any(|word| options.iter().any(|option| is_option(&word.text, option)))
     {
         return Some("it names a program that it runs");
@@ -134,7 +46,11 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
         return Some("it runs a text of another language");
     }
     if matches!(name, "make" | "gmake") {
-        let is_standard = |word: &Arg| word.text == "-" || word.text.starts_with("/dev/");
+        let is_standard = |word: &Arg| {
+            let text = word.text.trim_start_matches("-f");
+            let text = text.rsplit('=').next().unwrap_or(text);
+            text == "-" || text.starts_with("/dev/")
+        };
         if words.iter().any(is_standard) {
             return Some("it runs what it reads");
         }
@@ -142,6 +58,21 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
         return words.iter().any(is_set).then_some("it sets a variable that may decide what runs");
     }
     of_builtin(name, words).or_else(|| of_language(name, words))
+}
+
+/// Whether a wrapper that takes some words before a program is given none.
+fn starts_shell(words: &[Arg], taken: usize, simple: &Simple) -> bool {
+    let is_text = |word: &Arg| {
+        let (text, is_long) = (&word.text, word.text.starts_with("--"));
+        means_option(text, "--command") || (!is_long && text.starts_with('-') && text.contains('c'))
+    };
+    let options = words.iter().filter(|word| word.text.starts_with('-')).count();
+    let others = words.len() - options;
+    // Each option may take one of the other words.
+    let is_asked = |word: &Arg| word.text.starts_with('-') && word.text.ends_with(['s', 'i']);
+    let is_likely = simple.has_input || words.iter().any(is_asked);
+    let certain = if is_likely { others.saturating_sub(options) } else { others };
+    certain <= taken && !(others > 0 && words.iter().any(is_text))
 }
 
 /// Whether a word is this option, with or without a value.
@@ -206,8 +137,10 @@ fn of_builtin(name: &str, words: &[Arg]) -> Option<&'static str> {
         "set" if has('a') || has('k') || is("allexport") || is("keyword") => {
             Some("it changes which variables programs see")
         }
+        // What its variables contain is evaluated, too.
+        "let" => Some("it evaluates the name of a variable"),
         "printf" if !has('v') => None,
-        "let" | "unset" | "read" | "printf" | "wait" | "getopts" | "mapfile" | "readarray" => {
+        "unset" | "read" | "printf" | "wait" | "getopts" | "mapfile" | "readarray" => {
             let is_evaluated =
                 |word: &Arg| word.text.contains('[') && word.text.contains(['$', '`']);
             if words.iter().any(is_evaluated) {
@@ -238,9 +171,7 @@ fn of_language(name: &str, words: &[Arg]) -> Option<&'static str> {
     if name == "ed" {
         return Some(OTHER);
     }
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let (language, letters, options) =
-        LANGUAGES.iter().find(|(program, ..)| *program == name || *program == stem)?;
+    let (language, letters, options) = program::language(name)?;
     let mut may_be_value = false;
     let asks = |word: &Arg| matches!(&*word.text, "--version" | "-V" | "-v" | "--help");
     if words.len() == 1 && asks(&words[0]) {

@@ -105,6 +105,9 @@ pub struct Place<'a> {
     pub is_sensitive: &'a dyn Fn(&Path) -> bool,
     /// Whether a file has other names, which rules may be about.
     pub has_other_names: &'a dyn Fn(&Path) -> bool,
+    /// Whether the repository around a folder names no program that version control would run; of
+    /// one that the user trusts, that does not matter.
+    pub runs_nothing: &'a dyn Fn(&Path) -> bool,
     /// What holds also where a mode allows everything; None without a sandbox.
     pub hold: Option<Hold<'a>>,
 }

@@ -44,6 +44,8 @@ pub(crate) struct Simple {
     pub(crate) chain: usize,
     /// Whether it runs in a shell of its own, because it is part of a pipe.
     pub(crate) is_piped: bool,
+    /// Whether it is given something to read: a file, a text, or what another command prints.
+    pub(crate) has_input: bool,
 }
 
 /// A word.
@@ -83,10 +85,23 @@ impl Simple {
         words.join(" ")
     }
 
+    /// The command, reading what the one reads that runs it.
+    pub(crate) fn with_input(self, has_input: bool) -> Simple {
+        Simple { has_input: self.has_input || has_input, ..self }
+    }
+
+    /// Whether another command is the same.
+    pub(crate) fn is_same(&self, other: &Simple) -> bool {
+        self.words == other.words
+            && self.assignments == other.assignments
+            && self.outputs == other.outputs
+            && self.has_input == other.has_input
+    }
+
     /// The command from a word on.
     pub(crate) fn since_word(&self, at: usize) -> Simple {
         let words = self.words.get(at..).unwrap_or_default().to_vec();
-        Simple { words, is_nested: true, ..Simple::default() }
+        Simple { words, is_nested: true, has_input: self.has_input, ..Simple::default() }
     }
 }
 
@@ -102,8 +117,14 @@ fn quoted(word: &str) -> String {
 /// Takes a command apart.
 pub(crate) fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    let mut walk =
-        Walk { parsed: &mut parsed, depth: 0, is_nested: false, chain: 0, is_piped: false };
+    let mut walk = Walk {
+        parsed: &mut parsed,
+        depth: 0,
+        is_nested: false,
+        chain: 0,
+        is_piped: false,
+        has_input: false,
+    };
     walk.text(text);
     parsed
 }
@@ -114,6 +135,7 @@ struct Walk<'a> {
     is_nested: bool,
     chain: usize,
     is_piped: bool,
+    has_input: bool,
 }
 
 impl Walk<'_> {
@@ -135,6 +157,7 @@ impl Walk<'_> {
             is_nested: true,
             chain: self.chain,
             is_piped: self.is_piped,
+            has_input: self.has_input,
         });
     }
 
@@ -176,20 +199,25 @@ impl Walk<'_> {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, chain: usize) {
-        let was_piped = self.is_piped;
+        let was = (self.is_piped, self.has_input);
         self.is_piped |= pipeline.seq.len() > 1;
         for command in &pipeline.seq {
             self.chain = chain;
             self.command(command);
+            // The next one reads what this one prints.
+            self.has_input = true;
         }
-        self.is_piped = was_piped;
+        (self.is_piped, self.has_input) = was;
     }
 
     fn command(&mut self, command: &Command) {
         match command {
             Command::Simple(simple) => self.simple(simple),
             Command::Compound(compound, redirects) => {
+                let had_input = self.has_input;
+                self.has_input |= redirects.iter().flat_map(|list| &list.0).any(is_input);
                 self.compound(compound);
+                self.has_input = had_input;
                 self.redirects(redirects.as_ref());
             }
             Command::Function(function) => {
@@ -201,7 +229,11 @@ impl Walk<'_> {
             Command::ExtendedTest(test, redirects) => {
                 // Its words may contain substitutions.
                 let inner = test.to_string();
-                if inner.contains(['$', '`', '<']) {
+                // Numbers are evaluated, whatever the variables contain that they are made of.
+                let is_evaluated = inner.split_whitespace().any(|word| {
+                    matches!(word, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R")
+                });
+                if is_evaluated || inner.contains(['$', '`', '<']) {
                     self.doubt("it contains a test that cannot be judged");
                 }
                 self.redirects(redirects.as_ref());
@@ -215,6 +247,7 @@ impl Walk<'_> {
             is_nested: self.is_nested,
             chain: self.chain,
             is_piped: self.is_piped,
+            has_input: self.has_input,
             ..Simple::default()
         }
     }
@@ -325,6 +358,7 @@ impl Walk<'_> {
     }
 
     fn redirect(&mut self, redirect: &IoRedirect, simple: &mut Simple) {
+        simple.has_input |= is_input(redirect);
         match redirect {
             IoRedirect::File(_, kind, target) => {
                 let word = match target {
@@ -477,6 +511,24 @@ impl Walk<'_> {
                 self.doubt("it contains a replacement that cannot be judged");
             }
         }
+    }
+}
+
+/// Whether a redirection gives a command something to read.
+fn is_input(redirect: &IoRedirect) -> bool {
+    let is_reading = |kind: &IoFileRedirectKind| {
+        !matches!(
+            kind,
+            IoFileRedirectKind::Write
+                | IoFileRedirectKind::Append
+                | IoFileRedirectKind::Clobber
+                | IoFileRedirectKind::DuplicateOutput
+        )
+    };
+    match redirect {
+        IoRedirect::File(_, kind, _) => is_reading(kind),
+        IoRedirect::HereString(..) | IoRedirect::HereDocument(..) => true,
+        IoRedirect::OutputAndError(..) => false,
     }
 }
 

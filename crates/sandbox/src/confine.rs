@@ -37,12 +37,21 @@ pub(crate) fn limits(limits: &Limits) {
         let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     };
     set(Resource::Nproc, limits.processes);
-    set(Resource::Data, limits.memory);
+    // What this process has already would count as the command's.
+    set(Resource::Data, limits.memory.saturating_add(data_of_this_process()));
     set(Resource::Fsize, limits.file);
     set(Resource::Nofile, limits.open);
     set(Resource::Core, 0);
     // If memory runs out all the same, commands end and not the agent.
     let _ = fs::write("/proc/self/oom_score_adj", "800");
+}
+
+/// How much memory this process has that counts for the limit.
+fn data_of_this_process() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    number.unwrap_or_default() * 1_024
 }
 
 /// Allows reading, and writing to the writable folders; nothing else. Returns the version of

@@ -115,7 +115,7 @@ fn lived(spec: &Spec, mut report: PipeWriter) -> io::Result<u8> {
         }
     };
     let is_alone = !layers.namespaces;
-    thread::spawn(move || end_with_input(is_alone));
+    thread::Builder::new().spawn(move || end_with_input(is_alone))?;
     let mut last = 0;
     loop {
         match wait(WaitOptions::empty()) {

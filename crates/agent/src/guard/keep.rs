@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::beneath::{self, Inner};
 use super::repository::{is_harmless, obeyed};
-use super::survey::{Found, Survey, View};
+use super::survey::{Survey, View};
 
 /// Of how many files copies are taken.
 const MOST: usize = 3_000;
@@ -28,6 +28,8 @@ pub(crate) struct Kept {
     /// What commands cannot change.
     fixed: Vec<PathBuf>,
     files: BTreeMap<PathBuf, Inner>,
+    /// What may not be made.
+    missing: Vec<PathBuf>,
     /// Folders that could not be read before.
     shut: BTreeSet<PathBuf>,
     /// Where that goes which is taken away.
@@ -80,17 +82,21 @@ pub(crate) struct Sight {
     pub(crate) views: Vec<(PathBuf, View)>,
     /// Folders of repositories outside of these that commands may write.
     pub(crate) gits: Vec<PathBuf>,
+    /// What is not there, and may not be made.
+    pub(crate) missing: Vec<PathBuf>,
 }
 
 impl Kept {
     /// Notes what there is, and takes copies of what is not `fixed`.
-    pub(crate) fn new(sight: Sight, fixed: Vec<PathBuf>, aside: PathBuf) -> Kept {
-        let mut kept = Kept { gits: sight.gits, fixed, aside, ..Kept::default() };
+    pub(crate) fn new(sight: Sight, mut fixed: Vec<PathBuf>, aside: PathBuf) -> Kept {
+        fixed.sort();
+        let Sight { views, gits, missing } = sight;
+        let mut kept = Kept { gits, missing, fixed, aside, ..Kept::default() };
         let of_gits: Vec<PathBuf> = kept.gits.iter().flat_map(|git| obeyed(git)).collect();
-        for (folder, view) in sight.views {
+        for (folder, view) in views {
             kept.folders.push(folder);
             kept.shut.extend(view.shut);
-            for Found { path, .. } in &view.found {
+            for path in view.found.iter().map(|found| &found.path).chain(&view.locked) {
                 kept.note(path);
             }
         }
@@ -100,9 +106,15 @@ impl Kept {
         kept
     }
 
+    /// Whether commands cannot change what is at a path.
+    fn is_fixed(&self, path: &Path) -> bool {
+        let is_one = |above: &Path| self.fixed.binary_search_by(|it| it.as_path().cmp(above));
+        path.ancestors().any(|above| is_one(above).is_ok())
+    }
+
     /// Notes what is at or below a path.
     fn note(&mut self, path: &Path) {
-        let is_fixed = self.fixed.iter().any(|fixed| path.starts_with(fixed));
+        let is_fixed = self.is_fixed(path);
         // What is mounted needs no copy; only few files have another name.
         let below = Below::at(path, if is_fixed { MOST } else { usize::MAX });
         self.shut.extend(below.shut);
@@ -147,8 +159,11 @@ impl Kept {
         }
         for folder in &self.folders {
             let view = self.opened(folder, survey, &mut taken);
-            self.take_new(view.found.iter().map(|found| &found.path), &mut taken);
+            let found = view.found.iter().map(|found| &found.path);
+            self.take_new(found.chain(&view.locked), &mut taken);
         }
+        let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+        self.take_new(self.missing.iter().filter(is_there), &mut taken);
         for git in &self.gits {
             self.take_new(obeyed(git).iter(), &mut taken);
         }
@@ -176,8 +191,7 @@ impl Kept {
 
     /// Takes away what is new at or below these paths.
     fn take_new<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>, taken: &mut Vec<Taken>) {
-        let is_fixed = |path: &Path| self.fixed.iter().any(|fixed| path.starts_with(fixed));
-        for path in paths.filter(|path| !is_fixed(path)) {
+        for path in paths.filter(|path| !self.is_fixed(path)) {
             let Some(folder) = self.folder_of(path) else { continue };
             let mut below = Below::at(path, usize::MAX);
             for _ in 0..ROUNDS {

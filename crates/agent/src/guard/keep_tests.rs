@@ -4,7 +4,7 @@ use super::*;
 
 fn kept(folder: &Path, survey: &mut Survey) -> Kept {
     let views = vec![(folder.to_owned(), survey.look(folder))];
-    let sight = Sight { views, gits: Vec::new() };
+    let sight = Sight { views, ..Sight::default() };
     Kept::new(sight, Vec::new(), folder.join("../aside"))
 }
 
@@ -120,7 +120,7 @@ fn a_file_with_another_name_is_put_back() {
     fs::hard_link(folder.join(".envrc"), folder.join("other")).unwrap();
     let mut survey = Survey::default();
     let views = vec![(folder.clone(), survey.look(&folder))];
-    let sight = Sight { views, gits: Vec::new() };
+    let sight = Sight { views, ..Sight::default() };
     let before = Kept::new(sight, vec![folder.join(".envrc")], folder.join("../aside"));
     fs::write(folder.join("other"), "evil").unwrap();
     assert_eq!(before.restore(&mut survey), [Taken::Changed(folder.join(".envrc"))]);
@@ -140,7 +140,7 @@ fn nothing_new_is_obeyed_in_the_repository_of_a_worktree() {
     fs::write(git.join("config"), "").unwrap();
     let mut survey = Survey::default();
     let views = vec![(folder.clone(), survey.look(&folder))];
-    let sight = Sight { views, gits: vec![git.clone()] };
+    let sight = Sight { views, gits: vec![git.clone()], ..Sight::default() };
     let before = Kept::new(sight, vec![git.join("config")], root.join("aside"));
     fs::create_dir_all(git.join("hooks")).unwrap();
     fs::create_dir_all(git.join("rebase-merge")).unwrap();
@@ -151,4 +151,29 @@ fn nothing_new_is_obeyed_in_the_repository_of_a_worktree() {
     let mut taken = before.restore(&mut survey);
     taken.sort_by_key(Taken::in_words);
     assert_eq!(taken, made.map(|name| Taken::Made(git.join(name))));
+}
+
+#[test]
+fn what_may_not_be_made_is_taken_away() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = fs::canonicalize(place.path()).unwrap().join("work");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("old.lock"), "old").unwrap();
+    let rule = rules::Pattern::new("*.lock", &folder, &folder, None);
+    let mut survey = Survey::new(Vec::new(), vec![rule]);
+    let views = vec![(folder.clone(), survey.look(&folder))];
+    let missing = vec![folder.join("locked")];
+    let sight = Sight { views, missing, ..Sight::default() };
+    let before = Kept::new(sight, Vec::new(), folder.join("../aside"));
+    assert_eq!(before.restore(&mut survey), []);
+    fs::create_dir(folder.join("locked")).unwrap();
+    fs::write(folder.join("locked/a"), "new").unwrap();
+    fs::write(folder.join("new.lock"), "new").unwrap();
+    fs::write(folder.join("old.lock"), "new").unwrap();
+    let mut taken = before.restore(&mut survey);
+    taken.sort_by_key(Taken::in_words);
+    let made = ["locked/a", "new.lock"].map(|name| Taken::Made(folder.join(name)));
+    let [first, second] = made;
+    assert_eq!(taken, [first, second, Taken::Changed(folder.join("old.lock"))]);
+    assert_eq!(fs::read_to_string(folder.join("old.lock")).unwrap(), "old");
 }

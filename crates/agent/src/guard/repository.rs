@@ -16,6 +16,8 @@ const DEEPEST: usize = 20;
 const STEPS: &str = "rebase-merge/git-rebase-todo";
 /// The largest configuration that is read.
 const LONGEST: u64 = 1 << 20;
+/// The largest index that is read.
+const LARGEST_INDEX: u64 = 1 << 26;
 /// Settings of a repository that run nothing.
 const HARMLESS: [&str; 7] = [
     "core.repositoryformatversion",
@@ -106,6 +108,62 @@ pub(crate) fn of_worktree(folder: &Path) -> Option<PathBuf> {
     let is_git =
         git.file_name()? == ".git" && git.join("objects").is_dir() && git.join("HEAD").is_file();
     (is_mine && is_git).then(|| git.to_owned())
+}
+
+/// Whether git runs nothing in a folder because of what is in the repository around it. Of the one
+/// that the user trusts, that does not matter.
+pub(crate) fn runs_nothing(folder: &Path, trusted: Option<&Path>) -> bool {
+    for above in folder.ancestors() {
+        let git = above.join(".git");
+        let is_there = git.symlink_metadata().is_ok();
+        if is_there && trusted == Some(above) {
+            return true;
+        }
+        let is_bare = is_git(above);
+        if (is_there && !is_quiet(&git)) || (is_bare && !is_quiet(above)) {
+            return false;
+        }
+        // Past a `.git` that is no repository, git goes on.
+        if is_bare || git.is_file() || is_git(&git) {
+            return true;
+        }
+    }
+    true
+}
+
+/// Whether git takes a folder for that of a repository.
+fn is_git(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))
+}
+
+/// Whether a repository, by its folder or the file that names it, has no settings and no hooks that
+/// run anything, and contains no other repository.
+fn is_quiet(git: &Path) -> bool {
+    let linked = |path: &Path, prefix: &str| {
+        let text = files::read_text(path, 4_096).ok()?;
+        Some(path.parent()?.join(text.strip_prefix(prefix)?.trim()))
+    };
+    let folder = if git.is_dir() { Some(git.to_owned()) } else { linked(git, "gitdir:") };
+    let Some(folder) = folder else { return false };
+    let common = folder.join("commondir");
+    let common = if common.symlink_metadata().is_ok() { linked(&common, "") } else { None };
+    let common = common.unwrap_or_else(|| folder.clone());
+    let is_missing = |path: &Path| path.symlink_metadata().is_err();
+    let is_plain = |path: PathBuf| {
+        let text = files::read_text(&path, LONGEST);
+        is_missing(&path) || text.is_ok_and(|text| is_harmless_config(&text))
+    };
+    let entries = fs::read_dir(common.join("hooks")).into_iter().flatten().flatten();
+    let mut hooks = entries.map(|entry| entry.file_name());
+    let index = folder.join("index");
+    // The mode of an entry that is a repository itself.
+    let holds = |index: &[u8]| index.windows(4).any(|bytes| bytes == [0, 0, 0xe0, 0]);
+    is_plain(common.join("config"))
+        && is_plain(folder.join("config.worktree"))
+        && hooks.all(|name| name.as_encoded_bytes().ends_with(b".sample"))
+        && (is_missing(&index)
+            || files::read(&index, LARGEST_INDEX).is_ok_and(|index| !holds(&index)))
 }
 
 /// Whether a new file is one that `git init` or `git clone` makes, and runs nothing.

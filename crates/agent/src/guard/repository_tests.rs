@@ -63,3 +63,40 @@ fn what_a_configuration_names_is_obeyed() {
     fs::write(git.join("rebase-merge/git-rebase-todo"), "pick 1\n x evil\n").unwrap();
     assert_eq!(obeyed(&git).last(), Some(&git.join("rebase-merge/git-rebase-todo")));
 }
+
+#[test]
+fn git_runs_nothing_where_no_repository_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let repository = |name: &str, config: &str| {
+        for inner in ["objects", "refs", "hooks"] {
+            fs::create_dir_all(root.join(name).join(inner)).unwrap();
+        }
+        fs::write(root.join(name).join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(root.join(name).join("config"), config).unwrap();
+    };
+    let (plain, evil) = ("[core]\nbare = false\n", "[core]\nfsmonitor = evil\n");
+    repository("a/.git", plain);
+    fs::create_dir_all(root.join("a/src")).unwrap();
+    assert!(runs_nothing(&root.join("a/src"), None));
+    // A folder that is a repository itself, also behind a `.git` that is none.
+    repository("a/vendor", evil);
+    assert!(!runs_nothing(&root.join("a/vendor"), None));
+    assert!(!runs_nothing(&root.join("a/vendor/refs"), Some(&root.join("a"))));
+    fs::create_dir_all(root.join("a/vendor/.git")).unwrap();
+    assert!(!runs_nothing(&root.join("a/vendor"), None));
+    repository("b/.git", evil);
+    assert!(!runs_nothing(&root.join("b"), None));
+    assert!(runs_nothing(&root.join("b"), Some(&root.join("b"))));
+    // One that is elsewhere, hooks, and a repository among its files.
+    fs::create_dir_all(root.join("c")).unwrap();
+    fs::write(root.join("c/.git"), "gitdir: ../b/.git\n").unwrap();
+    assert!(!runs_nothing(&root.join("c"), None));
+    fs::write(root.join("a/.git/hooks/x.sample"), "").unwrap();
+    assert!(runs_nothing(&root.join("a"), None));
+    fs::write(root.join("a/.git/index"), [1, 0, 0, 0xe0, 0, 1]).unwrap();
+    assert!(!runs_nothing(&root.join("a"), None));
+    fs::remove_file(root.join("a/.git/index")).unwrap();
+    fs::write(root.join("a/.git/hooks/post-index-change"), "").unwrap();
+    assert!(!runs_nothing(&root.join("a"), None));
+}

@@ -43,10 +43,11 @@ impl Prepared {
             Arc::new(Real),
         );
         site.home.clone_from(&folders.user);
+        site.trusted_repository = self.trusted_repository();
         let more = self.config.permissions.folders.iter().chain(&self.settings.folders);
         site.folders = more.map(|folder| folders.cwd.join(folder)).collect();
-        let needs_sandbox =
-            matches!(self.permit.mode, Mode::Auto | Mode::Bypass) || self.permit.allows_sandboxed;
+        let needs_sandbox = matches!(self.permit.mode, Mode::Auto | Mode::Bypass | Mode::Plan)
+            || self.permit.allows_sandboxed;
         if needs_sandbox && self.config.sandbox.wish != SandboxWish::Off {
             let all: Vec<_> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
             let probe = self.probe(&site.shells);

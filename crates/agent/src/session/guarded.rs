@@ -6,13 +6,17 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use rules::Place;
+use rules::{Pattern, Place};
 use sandbox::{Limits, Network, Probe, Sockets};
 
 use super::{Folders, Prepared};
-use crate::guard::{Guard, Probed, SandboxWish, Survey, hidden, listed, network_in, too_wide};
+use crate::context;
+use crate::guard::{
+    Guard, Probed, SandboxWish, Survey, hidden, listed, moved, network_in, too_wide,
+};
 use crate::permit::real;
 use crate::shell::Shells;
+use crate::trust::Trust;
 
 /// What the user wants of the sandbox.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +48,13 @@ pub enum GuardError {
 }
 
 impl Prepared {
+    /// The repository around the session's folder, if the user trusts it.
+    pub(super) fn trusted_repository(&self) -> Option<PathBuf> {
+        let is_trusted = self.standing.repository == Trust::Trusted;
+        let found = context::repository(&self.config.folders.cwd).filter(|_| is_trusted);
+        found.map(PathBuf::from)
+    }
+
     /// Begins to find out what the kernel can enforce, unless nobody wants that.
     pub(super) fn probe(&self, shells: &Shells) -> Option<Probe> {
         let is_required =
@@ -89,6 +100,7 @@ impl Prepared {
             fitting: &|_| None,
             is_sensitive: &|_| false,
             has_other_names: &|_| false,
+            runs_nothing: &|_| false,
             hold: None,
         };
         // What rules deny to the tools, commands cannot do either.
@@ -96,26 +108,41 @@ impl Prepared {
         let book = &self.permit.book;
         let changing = ["Edit", "Write", "NotebookEdit"];
         let unwritten = changing.iter().flat_map(|tool| book.denied_paths(tool, &place));
-        let closed = self.permit.book.denied_patterns("Read", &place);
-        let locked = changing.iter().flat_map(|tool| book.denied_patterns(tool, &place)).collect();
         let in_home = |path: &PathBuf| match (path.strip_prefix("~"), user) {
             (Ok(rest), Some(user)) => user.join(rest),
             _ => path.clone(),
         };
+        // Paths of settings may be patterns, too.
+        let split = |paths: &[PathBuf]| -> (Vec<PathBuf>, Vec<PathBuf>) {
+            let is_pattern = |path: &PathBuf| path.to_string_lossy().contains(['*', '?', '[', '{']);
+            paths.iter().map(in_home).partition(|path| !is_pattern(path))
+        };
+        let pattern = |path: PathBuf| {
+            let text = format!("/{}", path.display());
+            Pattern::new(&text, place.root, place.root, user.as_deref())
+        };
+        let (single_hidden, hidden_patterns) = split(&settings.hidden);
+        let (single_protected, protected_patterns) = split(&settings.protected);
+        let closed = book.denied_patterns("Read", &place).into_iter();
+        let closed = closed.chain(hidden_patterns.into_iter().map(pattern)).collect();
+        let locked = changing.iter().flat_map(|tool| book.denied_patterns(tool, &place));
+        let locked = locked.chain(protected_patterns.into_iter().map(pattern)).collect();
         let there = |path: PathBuf| path.canonicalize().ok();
-        let asked: Vec<PathBuf> = settings.hidden.iter().map(in_home).chain(unread).collect();
+        let moved = moved(|name| std::env::var_os(name));
+        let asked = single_hidden.into_iter().chain(unread).chain(moved);
+        let asked: Vec<PathBuf> = asked.collect();
         let layers = Arc::new(Probed::new(probe));
         // Otherwise nothing waits for it before the first request has been sent.
         if is_required && let Some(gaps) = layers.gaps() {
             return Err(GuardError::Incomplete(gaps));
         }
-        let protected = settings.protected.iter().map(in_home).chain(unwritten);
+        let protected = single_protected.into_iter().chain(unwritten);
         let later = wishes.hidden.iter().chain([home]).cloned().chain(asked.clone());
         Ok(Some(Guard {
             hidden: always.into_iter().chain(asked.into_iter().filter_map(there)).collect(),
             hidden_later: listed(user.as_deref()).chain(later).collect(),
             writable: settings.writable.iter().map(in_home).collect(),
-            protected: protected.filter_map(there).collect(),
+            protected: protected.collect(),
             limits: wishes.limits.unwrap_or_default(),
             sockets: if settings.all_sockets { Sockets::All } else { Sockets::Pairs },
             network: self.network(),

@@ -166,7 +166,7 @@ fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<Option<Hold>> {
     let spot = Spot { cwd, temp: &temp, blank: &blank, aside, files };
     let (spec, kept) = guard.spec(&folders, mode, spot);
     let kept = (mode != Mode::Plan).then(|| (kept, guard.clone()));
-    let (variables, removed) = guard.variables(&temp);
+    let (variables, removed) = guard.variables(&temp, &shells.env);
     Ok(Some(Hold { spec, variables, removed, group: guard.group.clone(), kept }))
 }
 

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use super::spot::Spots;
 use super::{Decision, Judge, Judgement, Part, Reason, SANDBOXED, UNDECIDED, by_rule, judgement};
 use crate::command::{self, unwrapped};
+use crate::granted;
 use crate::harmless::{changed_by, is_harmless_variable, read_by};
 use crate::mode::Mode;
 use crate::path::{glob_fits, plain};
+use crate::program;
 use crate::rule::{Kind, Rule, fits};
 use crate::shell::{self, Arg, Simple};
 
@@ -19,8 +21,13 @@ impl<'a> Judge<'a> {
         let mut parts = Vec::new();
         let mut doubts = parsed.doubts;
         let mut hidden = Vec::new();
-        for simple in &parsed.parts {
-            let names = command::names(simple);
+        let names: Vec<_> = parsed.parts.iter().map(command::names).collect();
+        let all: Vec<Simple> = names.iter().flat_map(|names| names.all.iter().cloned()).collect();
+        let written = command::written(&all);
+        if all.iter().any(|name| command::runs_one_of(name, &written)) {
+            hidden.push("it runs what it has written itself");
+        }
+        for (simple, names) in parsed.parts.iter().zip(names) {
             let around = spots.of(simple);
             hidden.extend(names.doubts.iter().copied());
             hidden.extend(self.may_name(simple, &names.all));
@@ -155,9 +162,11 @@ impl<'a> Judge<'a> {
         let odd =
             simple.assignments.iter().find(|(name, value)| !is_harmless_variable(name, value));
         let inner = unwrapped(simple);
+        // Nothing but the sandbox keeps a command that a rule allows from changing something.
+        let is_open = self.mode == Mode::Plan && self.place.hold.is_none();
         let bare =
             self.rules(Kind::Allow).find(|rule| rule.content.is_none() && rule.is_about(self.tool));
-        if let Some(rule) = bare {
+        if let Some(rule) = bare.filter(|_| !is_open) {
             return (Decision::Allow, Some(rule), by_rule(rule));
         }
         if let Some((name, _)) = odd {
@@ -186,17 +195,11 @@ impl<'a> Judge<'a> {
                 None => (Decision::Allow, None, "it changes nothing else".to_owned()),
             };
         }
-        if let Some(rule) =
-            self.rules(Kind::Allow).find(|rule| rule.tool == self.tool && allows(rule, &inner))
-        {
-            // A folder of another repository decides what its version control runs.
-            if is_moved
-                && inner.words.first().is_some_and(|word| command::base(&word.text) == "git")
-            {
-                return self
-                    .without_rule("it changes the folder before version control runs".to_owned());
-            }
-            return (Decision::Allow, Some(rule), by_rule(rule));
+        let granted = || self.granted(&inner, (spots, is_moved), command::is_fed(simple));
+        match (!is_open).then(granted).flatten() {
+            Some(Ok(rule)) => return (Decision::Allow, Some(rule), by_rule(rule)),
+            Some(Err(why)) => return self.without_rule(why),
+            None => {}
         }
         if accepts
             && !command::is_fed(simple)
@@ -213,14 +216,94 @@ impl<'a> Judge<'a> {
         }
         let reads = read_by(&inner).filter(|_| !command::is_fed(simple));
         if let Some(files) = reads {
-            let is_git = inner.words.first().is_some_and(|word| word.text == "git");
-            if is_moved && is_git {
-                return self
-                    .without_rule("it changes the folder before version control runs".to_owned());
+            if let Some(why) = self.obeyed(&inner, spots, is_moved) {
+                return self.without_rule(why);
+            }
+            // Of folders, it compares the files in them, wherever links lead.
+            let is_diff = inner.words.first().is_some_and(|word| word.text == "diff");
+            if let Some(file) = files.iter().find(|file| is_diff && !self.is_closed(file, spots)) {
+                let why = format!("`{}` contains links to the outside", file.text);
+                return self.without_rule(why);
             }
             return self.only_reads(&files, spots);
         }
         self.without_rule("no rule allows it".to_owned())
+    }
+
+    /// The rule that allows a command and all that it runs; or what else it would need. None if no
+    /// rule is about it.
+    fn granted(
+        &self,
+        simple: &Simple,
+        (spots, is_moved): (&[PathBuf], bool),
+        is_fed: bool,
+    ) -> Option<Result<&'a Rule, String>> {
+        let mut missing = None;
+        for rule in self.rules(Kind::Allow).filter(|rule| rule.tool == self.tool) {
+            if !allows(rule, simple) {
+                continue;
+            }
+            let why = self.obeyed(simple, spots, is_moved);
+            match why.or_else(|| self.missing(rule, simple, spots, is_fed)) {
+                None => return Some(Ok(rule)),
+                Some(why) => missing = Some(Err(why)),
+            }
+        }
+        missing
+    }
+
+    /// What a command does that a rule, which names how it begins, does not allow.
+    fn missing(
+        &self,
+        rule: &Rule,
+        simple: &Simple,
+        spots: &[PathBuf],
+        is_fed: bool,
+    ) -> Option<String> {
+        let named = granted::named(rule.content.as_deref()?)?;
+        if is_fed && granted::is_open(simple, named) {
+            return Some("it runs a command with words that are not in its text".to_owned());
+        }
+        let inner = granted::inner(simple, named);
+        if let Some(doubt) = inner.doubt {
+            return Some(doubt.to_owned());
+        }
+        let allows = |command: &&Simple| {
+            let changes_folder = command
+                .words
+                .first()
+                .is_none_or(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"));
+            let is_plain = command.assignments.is_empty()
+                && command
+                    .inputs
+                    .iter()
+                    .chain(&command.outputs)
+                    .all(|word| word.text == "/dev/null" && !word.is_unknown);
+            is_plain
+                && !changes_folder
+                && match self.granted(command, (spots, false), is_fed) {
+                    Some(found) => found.is_ok(),
+                    None => read_by(command).is_some_and(|files| {
+                        self.obeyed(command, spots, false).is_none()
+                            && self.only_reads(&files, spots).0 == Decision::Allow
+                    }),
+                }
+        };
+        let other = inner.commands.iter().find(|command| !allows(command))?;
+        Some(format!("it runs `{}`, which no rule allows", other.text()))
+    }
+
+    /// Why version control may run what a repository says: it decides that by its settings.
+    fn obeyed(&self, simple: &Simple, spots: &[PathBuf], is_moved: bool) -> Option<String> {
+        let name = simple.words.first().map(|word| program::base(&word.text))?;
+        if name != "git" {
+            return None;
+        }
+        if is_moved {
+            return Some("it changes the folder before version control runs".to_owned());
+        }
+        let is_quiet = spots.iter().all(|spot| (self.place.runs_nothing)(spot));
+        (!is_quiet).then(|| "the repository's settings may run programs".to_owned())
     }
 
     /// A command that only reads these words, if they are files.
@@ -241,6 +324,20 @@ impl<'a> Judge<'a> {
                 self.without_rule(format!("`{}` is outside the session's folders", file.text))
             }
         }
+    }
+
+    /// Whether nothing directly in a folder leads out of the session's folders.
+    fn is_closed(&self, word: &Arg, spots: &[PathBuf]) -> bool {
+        spots.iter().map(|spot| self.joined(word, spot)).all(|folder| {
+            let real = (self.place.real)(&folder);
+            let entries = ["*", ".*"].map(|sign| (self.place.fitting)(&folder.join(sign)));
+            entries.into_iter().all(|entries| {
+                // Its parent is among those that begin with a dot.
+                let is_readable =
+                    |entry: &PathBuf| real.starts_with(entry) || self.is_readable(entry);
+                entries.is_some_and(|entries| entries.iter().all(is_readable))
+            })
+        })
     }
 
     fn is_a_folder(&self, word: &Arg, spots: &[PathBuf]) -> bool {

@@ -51,3 +51,37 @@ fn what_a_pattern_denies_is_closed_to_commands_too() {
         assert_eq!(lock, "old\n", "{mode}");
     }
 }
+
+/// What is not there yet is not made either; and paths of settings may be patterns.
+#[test]
+fn what_is_denied_is_not_made_and_patterns_of_settings_count() {
+    let command = "mkdir -p locked; echo x > locked/a; echo x > fresh.lock; echo x > nw; \
+        cat .env lib/.env; ls locked";
+    let bash = |id: &str, command: &str| call(id, "Bash", &json!({"command": command}));
+    let files = json!({"denyRead": ["**/.env"], "denyWrite": ["./nw"]});
+    let settings = json!({"sandbox": {"filesystem": files}}).to_string();
+    let rules = ["--allowedTools", "Bash", "--settings", &settings];
+    let denied = ["--disallowedTools", "Edit(locked/**)", "Edit(*.lock)"];
+    for flags in [&["--sandbox", "off"][..], &[]] {
+        let mut lab = Lab::says(&[&[text("Done.")]]);
+        if flags.is_empty() && !lab.run(&["Go.", "--sandbox", "require"]).status.success() {
+            return;
+        }
+        lab.env.put("demo/run.sh", command);
+        lab.env.put("demo/.env", SECRET);
+        lab.env.put("demo/lib/.env", SECRET);
+        lab.server =
+            testkit::api::Server::start(vec![vec![bash("c1", "sh run.sh")], vec![text("Done.")]])
+                .unwrap();
+        let free = if flags.is_empty() { &denied[..] } else { &[] };
+        lab.new_session(&[&["Go."][..], &rules, free, flags].concat());
+        let names = ["locked/a", "fresh.lock", "nw"];
+        let made = names.map(|name| lab.cwd().join(name).exists());
+        let seen = lab.server.requests()[1].to_string().matches(SECRET).count();
+        if flags.is_empty() {
+            assert_eq!((made, seen), ([false; 3], 0));
+        } else {
+            assert_eq!((made, seen), ([true; 3], 2));
+        }
+    }
+}

@@ -400,6 +400,23 @@ fn where_no_namespace_can_be_had_only_what_the_start_says_is_open() {
     insta::assert_snapshot!("open_without_namespaces", out);
 }
 
+/// A limit that the agent's program itself would exceed is one for commands all the same.
+#[test]
+fn little_memory_is_enough_for_a_small_command() {
+    if !has_sandbox() {
+        return;
+    }
+    for limit in ["memory=300m", "memory=800m"] {
+        let run = |id: &str, command: &str| call(id, "Bash", &json!({"command": command}));
+        let calls = [run("c1", "echo still; echo alive"), run("c2", "tail /dev/zero; echo $?")];
+        let mut lab = Lab::says(&[&calls, &[text("done")]]);
+        lab.run(&["Go.", "--allowedTools", "Bash", "--sandbox-limit", limit]);
+        let results = lab.server.requests()[1].to_string();
+        assert!(results.contains("still\\nalive"), "{limit}: {results}");
+        assert!(!results.contains("panicked"), "{limit}: {results}");
+    }
+}
+
 /// Who stops each attack that nobody has allowed: a question, or only the kernel.
 #[test]
 fn the_table_says_where_only_the_kernel_stops_an_attack() {
@@ -427,7 +444,10 @@ fn the_table_says_where_only_the_kernel_stops_an_attack() {
 fn a_hostile_repository_gets_nothing_to_run() {
     let run = call("c1", "Bash", &json!({"command": "touch made; git status"}));
     let write = call("c2", "Write", &json!({"file_path": "/tmp/quipu-hostile", "content": "x"}));
-    let mut lab = Lab::says(&[&[run, write], &[text("done")]]);
+    let status = call("c3", "Bash", &json!({"command": "git status"}));
+    let go = call("c4", "Bash", &json!({"command": "cd vendor"}));
+    let again = call("c5", "Bash", &json!({"command": "git status"}));
+    let mut lab = Lab::says(&[&[run, write, status], &[go], &[again], &[text("done")]]);
     lab.env.put(".ssh/id_rsa", SECRET);
     let marker = lab.env.path("outside/ran");
     lab.env.put("outside/folder", "");
@@ -462,6 +482,12 @@ fn a_hostile_repository_gets_nothing_to_run() {
     lab.env.put("demo/.gitattributes", "* diff=x filter=x\n");
     git(&["config", "filter.x.clean", &evil]);
     lab.env.put("demo/.git/hooks/post-index-change", format!("#!/bin/sh\n{evil}\n"));
+    let bare = format!("[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = {evil}\n");
+    for (name, content) in [("HEAD", "ref: refs/heads/main\n"), ("config", &bare)] {
+        lab.env.put(&format!("demo/vendor/{name}"), content);
+    }
+    lab.env.put("demo/vendor/objects/a", "");
+    lab.env.put("demo/vendor/refs/a", "");
     let output = lab.run(&["Go.", "--output-format", "json"]);
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let denied: Vec<&str> = result["permission_denials"]
@@ -470,7 +496,8 @@ fn a_hostile_repository_gets_nothing_to_run() {
         .iter()
         .map(|one| one["tool_name"].as_str().unwrap())
         .collect();
-    assert_eq!(denied, ["Bash", "Write"], "{}", String::from_utf8_lossy(&output.stderr));
+    let all = ["Bash", "Write", "Bash", "Bash"];
+    assert_eq!(denied, all, "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!marker.exists());
     let asked = lab.server.requests()[0].to_string();
     assert!(!asked.contains(SECRET) && !asked.contains("root:x:0"), "{asked}");

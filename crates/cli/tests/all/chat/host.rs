@@ -425,6 +425,36 @@ fn the_model_is_sent_what_was_decided() {
     assert_eq!(lab.check(SESSION), "full []");
 }
 
+/// What a host changes is what runs: in the sandbox, outside of it, and for hooks.
+#[test]
+fn what_a_host_changes_runs_and_not_what_was_asked() {
+    let failing = |text: &str| format!("echo {text} >> ran; echo Permission denied; exit 1");
+    let original = json!({"command": failing("original")});
+    let mut lab = Lab::says(&[&[call("c1", "Bash", &original)], &[text("Done.")]]);
+    if !lab.run(&["Go.", "--sandbox", "require"]).status.success() {
+        return;
+    }
+    lab.server =
+        Server::start(vec![vec![call("c1", "Bash", &original)], vec![text("Done.")]]).unwrap();
+    let hook = json!([{"hooks": [{"type": "command", "command": "cat >> hooked"}]}]);
+    let settings = json!({"hooks": {"PostToolUse": hook, "PostToolUseFailure": hook}}).to_string();
+    let flags = ["--permission-prompt-tool", "stdio", "--disallowedTools", "Bash(rm:*)"];
+    let mut host = Host::start(&mut lab, &[&flags[..], &["--settings", &settings]].concat());
+    host.say("Go.", "aaaaaaaa-0000-4000-8000-00000000000a");
+    for command in [failing("inside"), "echo outside >> ran".to_owned()] {
+        let question = host.until(|event| event["type"] == "control_request").pop().unwrap();
+        let response = json!({"behavior": "allow", "updatedInput": {"command": command}});
+        let id = &question["request_id"];
+        let response = json!({"subtype": "success", "request_id": id, "response": response});
+        host.line(&json!({"type": "control_response", "response": response}));
+    }
+    host.result();
+    assert_eq!(host.end(), Some(0));
+    let read = |name: &str| fs::read_to_string(lab.cwd().join(name)).unwrap();
+    assert_eq!(read("ran"), "inside\noutside\n");
+    assert!(read("hooked").contains("echo outside") && !read("hooked").contains("original"));
+}
+
 /// What commands change in a folder that a host has added can be undone, too.
 #[test]
 fn a_folder_that_a_host_adds_is_in_the_images() {
