@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
 
 pub use rules::Mode;
-use rules::{Access, Judgement, Place, Question, Rulebook, plain};
+use rules::{Access, Decision, Judgement, Place, Question, Rulebook, plain};
 
 use crate::guard::runs_nothing;
 use crate::sensitive::is_sensitive;
@@ -55,7 +55,7 @@ impl Permit {
         // What was judged is what is used, wherever links lead by then.
         let paths = access.reads.iter().chain(&access.writes).map(|path| plain(path));
         let paths = paths.map(|path| (path.clone(), resolved.real(&path))).collect();
-        let closed = with_place(site, &resolved, |place| self.book.closed(place));
+        let closed = with_place(site, &resolved, |place| self.book_in(site).closed(place));
         let pins = Pins { paths, closed };
         site.pins.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id.clone(), pins);
         judgement
@@ -79,8 +79,21 @@ impl Permit {
             mode => mode,
         };
         let is_free = has_sandbox && (mode == Mode::Auto || self.allows_sandboxed);
-        let book = Rulebook { rules: self.book.rules.clone(), allows_sandboxed: is_free };
-        with_place(site, resolved, |place| book.judge(&Question { tool, access }, mode, place))
+        let book = Rulebook { allows_sandboxed: is_free, ..self.book_in(site) };
+        let question = Question { tool, access };
+        with_place(site, resolved, |place| {
+            let judgement = book.judge(&question, mode, place);
+            let mut scopes = site.scopes.iter().filter(|_| judgement.decision != Decision::Deny);
+            let refusal = scopes.find_map(|scope| scope.refusal(&question, place));
+            refusal.unwrap_or(judgement)
+        })
+    }
+
+    /// The rules of the session, and those of the agent that works there.
+    fn book_in(&self, site: &Site) -> Rulebook {
+        let more = site.scopes.iter().flat_map(|scope| &scope.refused);
+        let rules = self.book.rules.iter().chain(more).cloned().collect();
+        Rulebook { rules, allows_sandboxed: self.book.allows_sandboxed }
     }
 
     /// Why a call does not run, in words for the model.

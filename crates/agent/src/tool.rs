@@ -55,6 +55,7 @@ use crate::permit::{self, Mode};
 use crate::scratch;
 use crate::secret::Secrets;
 use crate::shell::Shells;
+use crate::subagent::Scope;
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
@@ -266,6 +267,8 @@ fn kind(value: &Value) -> &'static str {
 pub struct Site {
     /// The tools of the session.
     pub tools: Registry,
+    /// Which calls of them the definitions of agents leave.
+    pub(crate) scopes: Vec<Scope>,
     /// The permission mode.
     pub mode: Mutex<Mode>,
     /// A mode that a tool has switched to.
@@ -364,6 +367,7 @@ impl Site {
     ) -> Site {
         Site {
             tools: Registry::built_in(),
+            scopes: Vec::new(),
             mode: Mutex::default(),
             next_mode: Mutex::default(),
             guard: None,
@@ -399,14 +403,15 @@ impl Site {
         }
     }
 
-    /// The site of a sub-agent: the same folders, commands and copies, other tools, and nothing
-    /// that it has seen yet.
-    pub(crate) fn for_agent(&self, tools: Registry) -> Site {
+    /// The site of a sub-agent: the same folders, commands and copies, other tools, a mode of its
+    /// own, perhaps fewer calls, and nothing that it has seen yet.
+    pub(crate) fn for_agent(&self, tools: Registry, mode: Mode, scope: Option<Scope>) -> Site {
         let lock =
             |cwd: &Mutex<PathBuf>| cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Site {
             tools,
-            mode: Mutex::new(*self.mode.lock().unwrap_or_else(PoisonError::into_inner)),
+            scopes: self.scopes.iter().cloned().chain(scope).collect(),
+            mode: Mutex::new(mode),
             next_mode: Mutex::default(),
             guard: self.guard.clone(),
             outside: Mutex::default(),

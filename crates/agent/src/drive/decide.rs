@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::hooked::Then;
 use super::worker::Carried;
-use super::{Agent, Driver, Note, Report};
+use super::{Agent, Driver, Note, Report, nested};
 use crate::context;
 use crate::control::{self, Reply, Update};
 use crate::event::{AgentId, Event};
@@ -198,10 +198,13 @@ impl Driver {
             Decision::Allow if verdict.input.is_some() => decided(Ruling::Change(wanted.input)),
             Decision::Allow => decided(Ruling::Allow),
             Decision::Ask => {
-                let more = json!({
+                let mut more = json!({
                     "tool_name": call.name, "tool_input": agent.input_of(&call),
-                    "permission_suggestions": suggestions(agent, &call, &judgement),
                 });
+                let suggestions = suggestions(agent, &call, &judgement);
+                if !suggestions.is_empty() {
+                    more["permission_suggestions"] = suggestions.into();
+                }
                 let then = Then::Permission(wanted.clone(), judgement.clone());
                 match self.hook(agent, ("PermissionRequest", &call.name), more, then, host) {
                     Ok(()) => Carried::On,
@@ -284,16 +287,16 @@ impl Driver {
             path: path.map(|path| path.display().to_string()),
             rule: (what == AskedWhat::Call).then(|| suggestion(&call.name, &access, judgement)),
             what,
+            preview: tool
+                .filter(|_| self.about.audience == Audience::Person)
+                .and_then(|tool| tool.preview(call, &agent.site))
+                .map(|preview| preview.map_err(|trouble| trouble.text)),
         };
         let is_asked = host.ask(&asked);
         if is_asked {
             if self.about.audience == Audience::Person {
-                let (notes, id, request) =
-                    (self.notes.clone(), agent.id.clone(), asked.request.clone());
-                thread::spawn(move || {
-                    thread::sleep(UNANSWERED);
-                    let _ = notes.send(Note::From(id, Report::Unanswered(request)));
-                });
+                let unanswered = Report::Unanswered(asked.request.clone());
+                self.alarms.set(UNANSWERED, agent.id.clone(), unanswered);
             }
             self.questions.open.insert(asked.request, (agent.id.clone(), open));
         }
@@ -418,8 +421,8 @@ impl Driver {
             Some(Update::Mode(mode)) => {
                 // A tool may switch the mode, too; the host's wish wins.
                 *agent.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
-                agent.switch(mode);
                 self.set_mode(mode, host);
+                agent.switch(self.mode_of(agent));
                 Ok(())
             }
             Some(Update::Rules { change, kind, rules, destination }) => {
@@ -515,7 +518,9 @@ impl Driver {
             }
         }
         self.permit.mode = mode;
-        self.agents.values_mut().for_each(|agent| agent.switch(mode));
+        for agent in self.agents.values_mut() {
+            agent.switch(nested::mode_within(mode, self.nested.get(&agent.id)));
+        }
         host.event(&AgentId::Main, &Event::Mode(mode));
     }
 
@@ -581,7 +586,8 @@ impl Driver {
         if let Some(whole) = answer.take_if(|_| is_hampered) {
             let may_leave = agent.site.guard.as_ref().is_some_and(|guard| guard.may_leave);
             let mut is_asked = false;
-            if let Some(wanted) = wanted.filter(|_| may_leave && self.permit.mode != Mode::Plan) {
+            if let Some(wanted) = wanted.filter(|_| may_leave && self.mode_of(&agent) != Mode::Plan)
+            {
                 let judgement = rules::Judgement {
                     decision: Decision::Ask,
                     rule: None,

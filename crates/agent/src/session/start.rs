@@ -31,7 +31,7 @@ use crate::scratch;
 use crate::settings::{Environment, Hooks, Source};
 use crate::shell::Shells;
 use crate::slash::{Author, SlashBook};
-use crate::subagent::{AgentKind, Kinds};
+use crate::subagent::{AgentKind, Kinds, narrower};
 use crate::trust::Trust;
 use crate::variables::UserPath;
 
@@ -92,7 +92,7 @@ impl Prepared {
         kinds
     }
 
-    /// The sub-agent whose prompt, tools and model the main agent has.
+    /// The definition of the main agent, if it has one.
     fn main_kind(&self, kinds: &Kinds) -> Result<Option<AgentKind>, StartError> {
         let Some(name) = &self.config.agent else { return Ok(None) };
         let no_agent = || StartError::NoAgent { name: name.clone(), all: kinds.names() };
@@ -215,7 +215,8 @@ impl Prepared {
         parts.key_source = key_source;
         let retry = variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
         parts.retry = retry.map_or_else(Retry::default, |most| Retry { most });
-        parts.max_turns = config.max_turns;
+        let of_kind = main_kind.as_ref().and_then(|kind| kind.max_turns);
+        parts.max_turns = config.max_turns.into_iter().chain(of_kind).min();
         let is_set =
             |name: &str| variable(name).is_some_and(|value| value != "0" && value != "false");
         parts.compacts = !is_set("DISABLE_AUTO_COMPACT")
@@ -234,10 +235,12 @@ impl Prepared {
         }
         if let Some(kind) = &main_kind {
             parts.hooks.extend(&kind.hooks);
+            let mode = parts.permit.mode;
+            parts.permit.mode = kind.mode.map_or(mode, |other| narrower(mode, other));
         }
         (parts.budget, parts.schema) = (config.budget, config.schema);
         parts.fallback = config.fallback.iter().map(|name| model::named(Some(name))).collect();
-        parts.tools = both(config.tools, main_kind.and_then(|kind| kind.tools));
+        (parts.tools, parts.kind) = (config.tools, main_kind);
         (parts.kinds, parts.slashes) = (kinds, slashes);
         (parts.transcript, parts.audience) = (file, config.audience);
         let session = Session::assemble(parts, notes);
@@ -281,17 +284,6 @@ fn with_ended(
     let ended = resume::notification(&resumed.ended);
     let news: Vec<String> = news.into_iter().chain(ended).collect();
     (!news.is_empty()).then(|| news.join("\n"))
-}
-
-/// The tools that are in both lists; None is the list of all.
-fn both(one: Option<Vec<String>>, other: Option<Vec<String>>) -> Option<Vec<String>> {
-    match (one, other) {
-        (Some(one), Some(mut other)) => {
-            other.retain(|name| one.contains(name));
-            Some(other)
-        }
-        (one, other) => one.or(other),
-    }
 }
 
 /// The settings files that a host may have changed.
