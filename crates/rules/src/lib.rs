@@ -7,19 +7,16 @@
 mod command;
 mod git;
 mod granted;
-mod granted;
 mod harmless;
 mod hidden;
 mod judge;
 mod mode;
 mod path;
 mod program;
-mod program;
 mod quote;
 mod rule;
 mod shell;
 
-pub use granted::suggested;
 pub use granted::suggested;
 pub use judge::{Access, Decision, Hold, Judgement, Part, Place, Question, Rulebook, UNDECIDED};
 pub use mode::Mode;
