@@ -2,11 +2,14 @@
 //!
 //! Invariants: the caret is between two characters as people see them; every change can be undone;
 //! a pasted newline never sends; long pastes and images stand in the text as short marks, and are
-//! put in their place when it is sent.
+//! put in their place when it is sent; what was pasted belongs to one prompt, and no mark of
+//! another one means it.
 
 mod keys;
 mod paste;
 mod vi;
+
+use std::sync::Arc;
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -38,14 +41,23 @@ pub enum Keymap {
 pub struct Composer {
     text: String,
     at: usize,
-    undo: Vec<(String, usize)>,
-    redo: Vec<(String, usize)>,
+    undo: Vec<State>,
+    redo: Vec<State>,
     /// Whether the last change was a typed character: a word is undone at once.
     is_typing: bool,
     /// What was removed last.
     killed: String,
-    pasted: Vec<Pasted>,
+    /// What was pasted into this prompt, also what is not in the text any more: it may come back.
+    pasted: Vec<Arc<Pasted>>,
     vi: Option<vi::Vi>,
+}
+
+/// What can be gone back to.
+#[derive(Clone, Debug)]
+struct State {
+    text: String,
+    at: usize,
+    pasted: Vec<Arc<Pasted>>,
 }
 
 impl Composer {
@@ -90,6 +102,7 @@ impl Composer {
     /// Empties it, and forgets what was pasted.
     pub fn clear(&mut self) {
         self.set("");
+        self.pasted.clear();
         if let Some(vi) = &mut self.vi {
             *vi = vi::Vi::default();
         }
@@ -119,26 +132,35 @@ impl Composer {
     fn keep(&mut self) {
         self.is_typing = false;
         self.redo.clear();
-        if self.undo.last().is_some_and(|(text, _)| *text == self.text) {
+        let now = self.state();
+        if self.undo.last().is_some_and(|last| last.text == now.text && last.pasted == now.pasted) {
             return;
         }
-        self.undo.push((self.text.clone(), self.at));
+        self.undo.push(now);
         let mut bytes = 0;
-        let is_too_much = |(text, _): &(String, usize)| {
-            bytes += text.len();
+        let is_too_much = |state: &State| {
+            bytes += state.text.len();
             bytes > UNDO_BYTES
         };
         let most = self.undo.iter().rev().position(is_too_much).map_or(UNDOS, |most| most.max(1));
         self.undo.drain(..self.undo.len().saturating_sub(most.min(UNDOS)));
     }
 
+    fn state(&self) -> State {
+        State { text: self.text.clone(), at: self.at, pasted: self.pasted.clone() }
+    }
+
+    fn go_to(&mut self, state: State) {
+        (self.text, self.at, self.pasted) = (state.text, state.at, state.pasted);
+    }
+
     /// Goes back to before the last change.
     pub fn undo(&mut self) {
-        let now = (self.text.clone(), self.at);
+        let now = self.state();
         while let Some(state) = self.undo.pop() {
-            if state.0 != now.0 {
+            if state.text != now.text {
                 self.redo.push(now);
-                (self.text, self.at) = state;
+                self.go_to(state);
                 break;
             }
         }
@@ -148,8 +170,8 @@ impl Composer {
     /// Takes an undo back.
     pub fn redo(&mut self) {
         if let Some(state) = self.redo.pop() {
-            self.undo.push((self.text.clone(), self.at));
-            (self.text, self.at) = state;
+            self.undo.push(self.state());
+            self.go_to(state);
         }
     }
 

@@ -97,6 +97,39 @@ fn what_is_pasted_never_sends_and_long_texts_are_marks() {
 }
 
 #[test]
+fn a_mark_means_only_what_was_pasted_into_its_prompt() {
+    let image = |data: &str| Image { media: "image/png".to_owned(), data: data.to_owned() };
+    let sent = |composer: &Composer| {
+        let prompt = composer.prompt();
+        let data: Vec<String> = prompt.images().map(|image| image.data.clone()).collect();
+        (prompt.display.clone(), data)
+    };
+    let mut composer = Composer::new(Keymap::Emacs);
+    composer.paste_image(image("today"));
+    let today = composer.prompt();
+    composer.clear();
+    // A prompt of last week, whose image is not known any more.
+    composer.take_back(Prompt::typed("see [Image #1]"));
+    assert_eq!(sent(&composer), ("see [Image #1]".to_owned(), Vec::new()));
+    // What was cleared away comes back with what was pasted.
+    press(&mut composer, "^_^_");
+    assert_eq!(sent(&composer), ("[Image #1]".to_owned(), vec!["today".to_owned()]));
+    press(&mut composer, "%z%z");
+    assert_eq!(sent(&composer), ("see [Image #1]".to_owned(), Vec::new()));
+    // Two prompts with the same numbers become one.
+    composer.clear();
+    composer.paste_image(image("written"));
+    composer.paste("a\nb\nc\nd");
+    composer.take_back(today);
+    let wanted = "[Image #3]\n[Image #1][Pasted text #2 +3 lines]";
+    assert_eq!(
+        sent(&composer),
+        (wanted.to_owned(), vec!["written".to_owned(), "today".to_owned()])
+    );
+    assert!(composer.prompt().text.ends_with("a\nb\nc\nd"));
+}
+
+#[test]
 fn rows_and_the_caret() {
     let mut composer = Composer::new(Keymap::Emacs);
     press(&mut composer, "日本語 text that is long⇧second");
@@ -115,7 +148,7 @@ fn what_can_be_undone_is_bounded() {
     for _ in 0..40 {
         press(&mut composer, "a ");
     }
-    let bytes: usize = composer.undo.iter().map(|(text, _)| text.len()).sum();
+    let bytes: usize = composer.undo.iter().map(|state| state.text.len()).sum();
     assert!(bytes <= UNDO_BYTES && composer.undo.len() > 1);
     press(&mut composer, "^_");
     assert!(composer.text().ends_with("a a"));

@@ -1,8 +1,8 @@
 //! What a program in a terminal waits for: keys, other threads, signals.
 //!
 //! Invariants: nothing is read from the terminal except while somebody waits here, so another
-//! program can have it afterwards; signals do what they usually do when there is no screen any
-//! more.
+//! program can have it afterwards; signals do what they usually do when nobody waits for them any
+//! more: a picker that ends leaves them to the console that it was opened from.
 
 use std::io;
 
@@ -83,6 +83,8 @@ mod unix {
             let (wakes, send) = UnixStream::pair()?;
             wakes.set_nonblocking(true)?;
             send.set_nonblocking(true)?;
+            let usual = without_screen()?;
+            ALIVE.fetch_add(1, Ordering::SeqCst);
             let mut inputs = Inputs {
                 held: Vec::new(),
                 pauses: 0,
@@ -92,7 +94,7 @@ mod unix {
                 is_continued: Arc::default(),
                 registered: Vec::new(),
             };
-            without_screen()?.store(false, Ordering::SeqCst);
+            usual.store(false, Ordering::SeqCst);
             for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
                 let number = usize::try_from(signal).unwrap_or_default();
                 let ended = inputs.ended.clone();
@@ -194,6 +196,9 @@ mod unix {
         }
     }
 
+    /// How many there are.
+    static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
     /// Whether signals do what they usually do. What sees to that stays, because a signal that
     /// nobody waits for any more would be ignored.
     fn without_screen() -> io::Result<&'static Arc<AtomicBool>> {
@@ -222,12 +227,33 @@ mod unix {
 
     impl Drop for Inputs {
         fn drop(&mut self) {
+            let is_last = ALIVE.fetch_sub(1, Ordering::SeqCst) == 1;
             if let Ok(usual) = without_screen() {
-                usual.store(true, Ordering::SeqCst);
+                usual.store(is_last, Ordering::SeqCst);
             }
             for id in self.registered.drain(..) {
                 unregister(id);
             }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn signals_are_waited_for_until_the_last_one_ends() {
+            let console = Inputs::new().unwrap();
+            let picker = Inputs::new().unwrap();
+            let is_usual = || without_screen().unwrap().load(Ordering::SeqCst);
+            assert!(!is_usual());
+            drop(picker);
+            assert!(!is_usual());
+            // Who gave way to the picker still gets the signal, and this process goes on.
+            signal_hook::low_level::raise(SIGTERM).unwrap();
+            assert_eq!(console.ended.load(Ordering::SeqCst), usize::try_from(SIGTERM).unwrap());
+            drop(console);
+            assert!(is_usual());
         }
     }
 }

@@ -145,9 +145,47 @@ fn coded(code: u32) -> Option<KeyCode> {
         13 => KeyCode::Enter,
         9 => KeyCode::Tab,
         127 => KeyCode::Backspace,
+        PAD_START..=PAD_END => PAD[usize::try_from(code - PAD_START).ok()?],
+        // Keys without a character, such as those for music.
+        0xe000..=0xf8ff => return None,
         code => KeyCode::Char(char::from_u32(code)?),
     })
 }
+
+/// The keys of the number pad, in the order of kitty's codes.
+const PAD: [KeyCode; 28] = [
+    KeyCode::Char('0'),
+    KeyCode::Char('1'),
+    KeyCode::Char('2'),
+    KeyCode::Char('3'),
+    KeyCode::Char('4'),
+    KeyCode::Char('5'),
+    KeyCode::Char('6'),
+    KeyCode::Char('7'),
+    KeyCode::Char('8'),
+    KeyCode::Char('9'),
+    KeyCode::Char('.'),
+    KeyCode::Char('/'),
+    KeyCode::Char('*'),
+    KeyCode::Char('-'),
+    KeyCode::Char('+'),
+    KeyCode::Enter,
+    KeyCode::Char('='),
+    KeyCode::Char(','),
+    KeyCode::Left,
+    KeyCode::Right,
+    KeyCode::Up,
+    KeyCode::Down,
+    KeyCode::PageUp,
+    KeyCode::PageDown,
+    KeyCode::Home,
+    KeyCode::End,
+    KeyCode::Insert,
+    KeyCode::Delete,
+];
+/// The codes of the first and of the last of them.
+const PAD_START: u32 = 57_399;
+const PAD_END: u32 = 57_426;
 
 fn letter(code: u8) -> Option<KeyCode> {
     Some(match code {

@@ -40,6 +40,9 @@ fn keys_as_terminals_send_them() {
         "\x1b\x1b",
         "\x1bb\x1b\x7f",
         "\x1b[114;5u\x1b[27u",
+        // The number pad, and a key without a character.
+        "\x1b[57399u\x1b[57408u\x1b[57414u\x1b[57414;2u\x1b[57419u\x1b[57426u",
+        "\x1b[57427u\x1b[57428u\x1b[63743u\x1b[57344u",
         "\x1b[200~two\nlines\x1b[201~x",
         "\x1b]11;rgb:0/0/0\x07x\x1b[?62;4cx",
         "\x1b[200~without an end",

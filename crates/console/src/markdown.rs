@@ -109,12 +109,13 @@ impl Markdown {
         }
         let is_row = trimmed.starts_with('|');
         let is_in_table = self.block.last().is_some_and(|last| last.trim_start().starts_with('|'));
-        let begins = is_heading(trimmed) || item(trimmed).is_some() || trimmed.starts_with('>');
+        let is_whole = is_heading(trimmed) || is_rule(trimmed);
+        let begins = is_whole || item(trimmed).is_some() || trimmed.starts_with('>');
         if begins || is_row != is_in_table {
             self.flush(width, done);
         }
         self.block.push(line.to_owned());
-        if is_heading(trimmed) {
+        if is_whole {
             self.flush(width, done);
         }
     }
@@ -144,6 +145,13 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with(' '))
 }
 
+/// Whether a line is a rule across the page.
+fn is_rule(line: &str) -> bool {
+    let mut marks = line.chars().filter(|c| !c.is_whitespace());
+    let first = marks.next().filter(|c| "-*_".contains(*c));
+    first.is_some_and(|first| marks.clone().count() >= 2 && marks.all(|c| c == first))
+}
+
 /// The mark of a list's item, and the rest of the line.
 fn item(line: &str) -> Option<(String, &str)> {
     if let Some(rest) = ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(mark)) {
@@ -169,13 +177,13 @@ fn paragraph(text: &str) -> Vec<Line<'static>> {
         let level = trimmed.len() - trimmed.trim_start_matches('#').len();
         let (mark, rest) = trimmed.split_at(level);
         (format!("{mark} "), look::BOLD, rest.trim_start().to_owned())
+    } else if is_rule(trimmed) {
+        return vec![Line::from(Span::styled("────────", look::DIM))];
     } else if let Some((mark, rest)) = item(trimmed) {
         (format!("{indent}{mark}"), Style::new(), rest.to_owned())
     } else if let Some(rest) = trimmed.strip_prefix('>') {
         let rest = rest.strip_prefix(' ').unwrap_or(rest);
         (format!("{indent}> "), look::DIM, rest.replace("\n> ", "\n").replace("\n>", "\n"))
-    } else if matches!(trimmed, "---" | "***" | "___") {
-        return vec![Line::from(Span::styled("────────", look::DIM))];
     } else {
         // A paragraph is not code because it is indented.
         (indent, Style::new(), trimmed.to_owned())

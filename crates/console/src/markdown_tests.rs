@@ -32,6 +32,27 @@ fn everything_a_model_writes() {
 }
 
 #[test]
+fn no_text_is_lost() {
+    for (text, shown) in [
+        ("foo\n---\nbar", "foo\n────────\nbar"),
+        ("foo\n* * *\nbar", "foo\n────────\nbar"),
+        ("foo\n===\nbar", "foo\n===\nbar"),
+        ("foo\n--\nbar", "foo\n--\nbar"),
+        ("one\n<div>\ntwo\n</div>\nthree", "one\n<div>\ntwo\n</div>\nthree"),
+        ("<details>\n<summary>x</summary>", "<details>\n<summary>x</summary>"),
+        ("see\n<!-- a\n- b -->\nthat", "see\n<!-- a\n• b -->\nthat"),
+        ("[1]: https://x.org/a\n[2]: /b", "[1]: https://x.org/a\n[2]: /b"),
+        ("- ___\n- ***\n- ```rust\n- # x", "• ___\n• ***\n• ```rust\n• # x"),
+        ("**\"bold\"** and\n*thin* `- x`", "\"bold\" and\nthin `- x`"),
+        ("[a](b) <https://x.org>", "a (b) https://x.org"),
+    ] {
+        let lines = pieces(text, &[]).join("\n");
+        let plain = crate::text::output_lines(&lines).join("\n");
+        assert_eq!(plain, shown, "{text}");
+    }
+}
+
+#[test]
 fn code_is_copied_byte_for_byte() {
     let code: Vec<String> =
         (0..20).map(|n| format!("    let x{n} = \"{}\";", "ab ".repeat(60))).collect();

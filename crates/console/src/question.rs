@@ -3,11 +3,15 @@
 //! What will happen is printed above, whole, where it can be scrolled; the choices are in the live
 //! area. Invariants: nothing of a call is cut, and every character that could deceive is an escape;
 //! a key that was pressed before the question was on the screen for [`PATIENCE`] answers nothing;
-//! *yes* is not preselected where the sandbox does not hold.
+//! *yes* is not preselected where the sandbox does not hold; a rule that is not understood, or has
+//! no limit where its brackets promise one, is no answer.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use rules::{Kind, Rule};
 use serde_json::Value;
 
 use crate::composer::{Composer, Keymap, with_caret};
@@ -41,10 +45,21 @@ pub struct Question {
     pub parts: Vec<(String, String, String)>,
     /// What the sandbox will allow, in words; empty if there is none.
     pub sandbox: String,
-    /// The content of the file that would be changed.
-    pub before: Option<String>,
+    /// What it would do to a file, or why it could not; None if it is not about one.
+    pub change: Option<Result<Change, String>>,
     /// The agent that asks, if it is not the main one.
     pub agent: Option<String>,
+}
+
+/// What a call would do to a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The file.
+    pub path: String,
+    /// What is in it; None if there is no such file.
+    pub before: Option<String>,
+    /// What would be in it.
+    pub after: String,
 }
 
 /// What was answered.
@@ -55,7 +70,7 @@ pub enum Answer {
     /// Yes, this time, and something to say.
     YesAnd(String),
     /// Yes, and by this rule from now on; it goes to the file of that number.
-    Always(String, usize),
+    Always(Rule, usize),
     /// Yes, and changes of files need no question in this session.
     AcceptEdits,
     /// Yes to a plan, and calls are asked about as before.
@@ -89,6 +104,8 @@ pub struct Dialog {
     selected: usize,
     /// What is being typed: a rule or a reason.
     field: Option<Composer>,
+    /// What is wrong with it.
+    wrong: Option<String>,
     /// The file that a rule goes to.
     file: usize,
     /// When it was first drawn.
@@ -108,6 +125,8 @@ pub enum Reply {
     Waits,
     /// It came too early, and belongs to the composer.
     Early,
+    /// A line that means nothing here.
+    Unclear,
     /// It is answered.
     Answered(Answer),
 }
@@ -120,6 +139,7 @@ impl Dialog {
             choices: Vec::new(),
             selected: 0,
             field: None,
+            wrong: None,
             file: 0,
             shown: None,
             step: 0,
@@ -160,7 +180,7 @@ impl Dialog {
             add(Choice::SayWhy, "No, change the plan: …");
         } else {
             add(Choice::Give(Answer::Yes), "Yes");
-            if matches!(question.tool.as_str(), "Edit" | "Write" | "NotebookEdit" | "MultiEdit") {
+            if matches!(question.tool.as_str(), "Edit" | "Write" | "NotebookEdit") {
                 let text = "Yes, and changes of files need no question in this session";
                 add(Choice::Give(Answer::AcceptEdits), text);
             }
@@ -194,12 +214,13 @@ impl Dialog {
         let text = |name: &str| input[name].as_str().unwrap_or_default();
         let bold = |text: String| Line::from(Span::styled(text, look::BOLD));
         let mut lines = vec![Line::default()];
+        let change = question.change.as_ref().and_then(|change| change.as_ref().ok());
         let from = question
             .agent
             .as_ref()
             .map_or(String::new(), |agent| format!(" (agent {})", exact(agent)));
-        match question.tool.as_str() {
-            "Bash" => {
+        match (question.tool.as_str(), change) {
+            ("Bash", _) => {
                 let wish = if question.is_outside {
                     "Run again outside the sandbox?"
                 } else {
@@ -218,36 +239,34 @@ impl Dialog {
                     ]));
                 }
             }
-            "Edit" | "MultiEdit" => {
-                lines.push(bold(format!("Change {}?{from}", exact(text("file_path")))));
-                let before = question.before.clone().unwrap_or_default();
-                let after = edited(&before, input).unwrap_or_else(|| text("new_string").to_owned());
-                let before = if edited(&before, input).is_some() {
-                    before
-                } else {
-                    text("old_string").to_owned()
-                };
-                lines.extend(diff::lines(&before, &after).0);
-            }
-            "Write" => {
-                let verb = if question.before.is_some() { "Overwrite" } else { "Create" };
-                lines.push(bold(format!("{verb} {}?{from}", exact(text("file_path")))));
-                let before = question.before.clone().unwrap_or_default();
-                lines.extend(diff::lines(&before, text("content")).0);
-            }
-            "ExitPlanMode" => {
+            ("ExitPlanMode", _) => {
                 lines.push(bold("Go on with this plan?".to_owned()));
                 let mut markdown = Markdown::default();
                 lines.extend(markdown.push(text("plan"), width));
                 lines.extend(markdown.end(width));
             }
             // They are with what can be chosen, and with what was chosen.
-            "AskUserQuestion" => lines.clear(),
-            tool => {
+            ("AskUserQuestion", _) => lines.clear(),
+            (tool, Some(change)) => {
+                let verb = match (tool, &change.before) {
+                    (_, None) => "Create",
+                    ("Write", Some(_)) => "Overwrite",
+                    (_, Some(_)) => "Change",
+                };
+                lines.push(bold(format!("{verb} {}?{from}", exact(&change.path))));
+                let before = change.before.as_deref().unwrap_or_default();
+                lines.extend(diff::lines(before, &change.after).0);
+            }
+            (tool, None) => {
                 lines.push(bold(format!("Use {}?{from}", exact(tool))));
                 let shown = serde_json::to_string_pretty(input).unwrap_or_default();
                 lines.extend(shown.lines().map(|line| Line::from(exact(line))));
             }
+        }
+        if let Some(Err(why)) = &question.change {
+            let text = format!("As the file is now, it would fail: {why}");
+            lines
+                .extend(text.lines().map(|line| Line::from(Span::styled(exact(line), look::WARN))));
         }
         if !question.why.is_empty() && question.tool != "AskUserQuestion" {
             lines.push(Line::from(Span::styled(
@@ -304,6 +323,9 @@ impl Dialog {
             }
         }
         let field_end = rows.len();
+        if let Some(wrong) = &self.wrong {
+            rows.push(Line::from(Span::styled(format!("  {wrong}"), look::BAD)));
+        }
         if self.is_on_rule() && self.field.is_some() {
             let file = self.question.rule_files.get(self.file).map(|file| exact(file));
             rows.push(Line::from(Span::raw(format!("  → {}", file.unwrap_or_default()))));
@@ -358,6 +380,7 @@ impl Dialog {
             key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         let is_on_rule = self.is_on_rule();
         if let Some(field) = &mut self.field {
+            self.wrong = None;
             match key.code {
                 KeyCode::Esc => self.field = None,
                 KeyCode::Enter if key.modifiers.is_empty() => return self.typed(),
@@ -400,24 +423,35 @@ impl Dialog {
         Reply::Waits
     }
 
-    /// Takes a whole line: the number of a choice, several of them, or what a choice asks for.
+    /// Takes a whole line: the number of a choice, several of them where several can be chosen, or
+    /// what a choice asks for. Numbers in a sentence choose nothing.
     pub fn line(&mut self, text: &str, now: Duration) -> Reply {
-        let press =
-            |dialog: &mut Dialog, code| dialog.key(KeyEvent::new(code, KeyModifiers::NONE), now);
+        if !self.is_ready(now) {
+            return Reply::Early;
+        }
         if let Some(field) = &mut self.field {
             // An empty line takes what is there already.
             if !text.trim().is_empty() {
                 field.set(text.trim());
             }
-            return press(self, KeyCode::Enter);
+            return self.typed();
         }
-        for c in text.chars().filter(char::is_ascii_digit) {
-            let reply = press(self, KeyCode::Char(c));
-            if reply != Reply::Waits || self.field.is_some() {
-                return reply;
-            }
+        let is_between = |c: char| c == ',' || c.is_whitespace();
+        let number = |word: &str| {
+            let number: usize = word.parse().ok()?;
+            number.checked_sub(1).filter(|at| *at < self.choices.len())
+        };
+        let words = text.split(is_between).filter(|word| !word.is_empty());
+        let numbers: BTreeSet<usize> = words.map(number).collect::<Option<_>>().unwrap_or_default();
+        let Some(&first) = numbers.first().filter(|_| numbers.len() == 1 || self.is_multi()) else {
+            return Reply::Unclear;
+        };
+        self.selected = first;
+        if self.is_multi() {
+            self.ticked = numbers.into_iter().collect();
+            return self.multi();
         }
-        if self.is_multi() { press(self, KeyCode::Enter) } else { Reply::Waits }
+        self.take()
     }
 
     /// The row of those of the last drawing that must be seen: what is selected or typed.
@@ -504,6 +538,8 @@ impl Dialog {
             return Reply::Answered(Answer::Chosen(std::mem::take(&mut self.chosen)));
         }
         self.choose();
+        // The next one is not on the screen yet.
+        self.shown = None;
         Reply::Waits
     }
 
@@ -511,10 +547,15 @@ impl Dialog {
     fn typed(&mut self) -> Reply {
         let Some(field) = self.field.take() else { return Reply::Waits };
         let text = field.text().trim().to_owned();
+        self.wrong = None;
         match self.choices.get(self.selected).map(|(choice, _)| choice.clone()) {
-            Some(Choice::EditRule) if !text.is_empty() => {
-                Reply::Answered(Answer::Always(text, self.file))
-            }
+            Some(Choice::EditRule) if !text.is_empty() => match rule(&text) {
+                Ok(rule) => Reply::Answered(Answer::Always(rule, self.file)),
+                Err(why) => {
+                    (self.field, self.wrong) = (Some(field), Some(why));
+                    Reply::Waits
+                }
+            },
             Some(Choice::SayWhy) if text.is_empty() => Reply::Answered(Answer::No),
             Some(Choice::SayWhy) => Reply::Answered(Answer::Because(text)),
             Some(Choice::Other) if !text.is_empty() => self.next(self.with_ticked(text)),
@@ -526,23 +567,16 @@ impl Dialog {
     }
 }
 
-/// The content of a file after an edit; None if the edit does not apply.
-fn edited(before: &str, input: &Value) -> Option<String> {
-    let one = |text: String, edit: &Value| {
-        let (old, new) = (edit["old_string"].as_str()?, edit["new_string"].as_str()?);
-        if old.is_empty() || !text.contains(old) {
-            return None;
-        }
-        Some(if edit["replace_all"] == true {
-            text.replace(old, new)
-        } else {
-            text.replacen(old, new, 1)
-        })
-    };
-    match input["edits"].as_array() {
-        Some(edits) => edits.iter().try_fold(before.to_owned(), one),
-        None => one(before.to_owned(), input),
+/// The rule that a user means. Brackets without anything between them promise a limit that there
+/// is not.
+fn rule(text: &str) -> Result<Rule, String> {
+    let parsed = Rule::parse(text, Kind::Allow, "", PathBuf::new());
+    let rule = parsed.map_err(|why| format!("this is no rule: {why}"))?;
+    if rule.content.is_none() && text.contains('(') {
+        let tool = &rule.tool;
+        return Err(format!("its brackets limit nothing; `{tool}` allows every call of {tool}"));
     }
+    Ok(rule)
 }
 
 #[cfg(test)]

@@ -99,6 +99,10 @@ pub fn leave(out: &mut impl Write) -> io::Result<()> {
     written
 }
 
+fn is_taken() -> bool {
+    FAREWELL.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
 fn remember(farewell: Option<String>) {
     *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = farewell;
 }
@@ -270,11 +274,15 @@ fn draw<W: Write>(
     Ok(())
 }
 
-/// Gives the terminal back, does something with it, and takes it again.
+/// Gives the terminal back if it was taken, does something with it, and takes it again.
 pub fn outside<W: Write, T>(
     terminal: &mut Terminal<W>,
     work: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
+    // With lines only, it is as it was all the time.
+    if !is_taken() {
+        return work();
+    }
     terminal.clear()?;
     leave(terminal.out())?;
     let done = work();

@@ -1,6 +1,7 @@
 //! One screen for each thing that the console shows, at three sizes.
 
 use super::*;
+use crate::question::Change;
 use crate::text::{Line, line};
 
 fn ask(screen: &mut Screen, question: Question) {
@@ -25,16 +26,22 @@ fn a_change_of_a_file() {
         "file_path": "/x/knots.sh", "old_string": "count + 2", "new_string": "count + 1",
     });
     let before = "count=0\nfor knot in \"$@\"; do\n  count=$((count + 2))\ndone\n".to_owned();
+    let (path, after) = ("/x/knots.sh".to_owned(), before.replace("count + 2", "count + 1"));
+    let change = Some(Ok(Change { path, before: Some(before), after }));
     let why = "`default` mode asks before files are changed".to_owned();
-    ask(&mut screen, Question { before: Some(before), why, ..question("Edit", input) });
+    ask(&mut screen, Question { change, why, ..question("Edit", input) });
     insta::assert_snapshot!(sizes(&mut screen, 6));
 }
 
 #[test]
 fn a_new_file_of_a_sub_agent() {
     let mut screen = at_work();
-    let input = json!({"file_path": "/x/notes \u{202e}txt.exe", "content": "one\n\u{1b}[31mtwo\n"});
-    ask(&mut screen, Question { agent: Some("a1b2".to_owned()), ..question("Write", input) });
+    let (path, after) = ("/x/notes \u{202e}txt.exe", "one\n\u{1b}[31mtwo\n");
+    let input = json!({"file_path": path, "content": after});
+    let (path, after) = (path.to_owned(), after.to_owned());
+    let change = Some(Ok(Change { path, before: None, after }));
+    let agent = Some("a1b2".to_owned());
+    ask(&mut screen, Question { agent, change, ..question("Write", input) });
     insta::assert_snapshot!(sizes(&mut screen, 6));
 }
 
@@ -50,8 +57,7 @@ fn a_rule_is_edited_first() {
     press(&mut screen, "^uBash(npm run build:*)", at(6));
     let answer = press(&mut screen, "⏎", at(6));
     let Wish::Answer(_, answer) = &answer[0] else { panic!("{answer:?}") };
-    let rule = "Bash(npm run build:*)".to_owned();
-    assert_eq!(*answer, crate::question::Answer::Always(rule, 0));
+    assert_eq!(*answer, always("Bash(npm run build:*)"));
 }
 
 #[test]
@@ -101,6 +107,7 @@ fn questions_of_the_model() {
     ask(&mut screen, question("AskUserQuestion", input));
     insta::assert_snapshot!("one_of", sizes(&mut screen, 6));
     press(&mut screen, "2", at(6));
+    screen.live(Size { width: 80, height: 24 }, at(6));
     press(&mut screen, "1↓ ", at(7));
     insta::assert_snapshot!("several_of", sizes(&mut screen, 7));
     let answer = press(&mut screen, "⏎", at(7));

@@ -27,6 +27,11 @@ fn screen() -> Screen {
     screen
 }
 
+fn always(rule: &str) -> crate::question::Answer {
+    let rule = rules::Rule::parse(rule, rules::Kind::Allow, "", std::path::PathBuf::new());
+    crate::question::Answer::Always(rule.unwrap(), 0)
+}
+
 fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
@@ -272,6 +277,26 @@ fn the_cache_becomes_cold() {
 }
 
 #[test]
+fn what_is_not_known_of_the_context_is_not_shown() {
+    let mut screen = screen();
+    assert!(shown(&mut screen, 200, 24, 1).contains("24k/200k 12%"));
+    heard(&mut screen, News::Meter(Meter { window: 200_000, ..Meter::default() }), 2);
+    assert!(!shown(&mut screen, 200, 24, 2).contains('%'));
+}
+
+#[test]
+fn a_prompt_goes_along_with_a_silent_command() {
+    let mut screen = at_work();
+    let input = json!({"command": "sleep 6"});
+    let (id, name) = ("1".to_owned(), "Bash".to_owned());
+    heard(&mut screen, News::Call { id: id.clone(), name, input }, 5);
+    press(&mut screen, "and then?⏎", at(6));
+    let output = News::Output { id, text: String::new() };
+    assert_eq!(heard(&mut screen, output.clone(), 7), []);
+    assert_eq!(heard(&mut screen, output, 8), [Wish::Say(Prompt::typed("and then?"))]);
+}
+
+#[test]
 fn what_is_put_aside_comes_back() {
     let mut screen = screen();
     press(&mut screen, "a long thought^s", at(1));
@@ -344,9 +369,14 @@ fn whole_lines_in_place_of_keys() {
     screen.live(Size { width: 80, height: 24 }, at(3));
     // A line that came before the question was there waits, as other prompts do.
     assert_eq!(screen.line("1", at(3)), []);
+    // What means nothing is said.
+    screen.take_lines();
+    assert_eq!(screen.line("no, see issue 17", at(4)), []);
+    let lines = crate::text::plain_lines(&screen.take_lines());
+    assert_eq!(lines, "answer with the number of a choice\n");
     assert_eq!(screen.line("2", at(4)), []);
     let wishes = screen.line("Bash(ls -l)", at(4));
-    let always = crate::question::Answer::Always("Bash(ls -l)".to_owned(), 0);
+    let always = always("Bash(ls -l)");
     assert_eq!(wishes, [Wish::Answer(Box::new(question), always)]);
     let wishes = heard(&mut screen, News::End(Ending::Answered), 5);
     assert_eq!(wishes, [Wish::Say(Prompt::typed("one more"))]);
@@ -369,7 +399,7 @@ fn what_was_said_before_a_resume() {
     );
     let lines: Vec<String> = screen.take_lines().iter().map(crate::text::plain).collect();
     let wanted = "\n… 2 earlier prompts of this session\n\n❯ list them\n  all\n\nI look.\n\n\
-        ● Bash(ls -l)\n\n✗ Bash(ls -l)\n\nNothing\\x1b[2J there.\n";
+        ● Bash(ls -l)\n\n✗ Bash(ls -l)\n\nNothing\\x1b[2J there.";
     assert_eq!(lines.join("\n"), wanted);
 }
 
@@ -422,9 +452,13 @@ fn a_diff_that_was_asked_about_is_not_printed_again() {
             News::Call { id: call.clone(), name: name.clone(), input: input.clone() },
             5,
         );
-        let before = Some("one\n".to_owned());
-        let (tool, input) = (name, input.clone());
-        let question = Question { call: call.clone(), tool, input, before, ..Question::default() };
+        let change = crate::question::Change {
+            path: "/x/a".to_owned(),
+            before: Some("one\n".to_owned()),
+            after: "two\n".to_owned(),
+        };
+        let (tool, input, change) = (name, input.clone(), Some(Ok(change)));
+        let question = Question { call: call.clone(), tool, input, change, ..Question::default() };
         heard(&mut screen, News::Ask(Box::new(question)), 5);
         screen.live(Size { width: 80, height: 24 }, at(5));
         press(&mut screen, "1", at(6));

@@ -41,18 +41,18 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// A line of text that a terminal shows and does not obey: a tab as spaces, other characters of
-/// control, direction and nothing as escapes. What joins emoji stays.
+/// control, direction and nothing as escapes. What joins emoji and letters stays.
 pub fn safe(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
-    for c in text.chars() {
-        let joins = matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}') && is_picture(before);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
         match c {
             '\t' => out.push_str("    "),
-            c if joins || !is_hidden(c) => out.push(c),
+            c if !is_hidden(c) || joins(before, c, rest.peek().copied()) => out.push(c),
             c if c.is_ascii() => {
                 let _ = write!(out, "\\x{:02x}", u32::from(c));
             }
@@ -65,14 +65,34 @@ pub fn safe(text: &str) -> String {
     out
 }
 
+/// Whether a character that is not seen by itself is a part of what is before it: of an emoji, of
+/// the picture of a key, of a word in a script whose letters join.
+fn joins(before: char, c: char, after: Option<char>) -> bool {
+    match c {
+        '\u{fe0f}' if after == Some('\u{20e3}') => matches!(before, '0'..='9' | '#' | '*'),
+        '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' if is_picture(before) => true,
+        '\u{200c}' | '\u{200d}' => is_joined(before),
+        _ => false,
+    }
+}
+
 /// Whether a character may be part of an emoji that others join.
 fn is_picture(c: char) -> bool {
-    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}')
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}'
+        | '©' | '®' | '‼' | '⁉' | '™' | 'ℹ' | '〰' | '〽' | '㊗' | '㊙')
+}
+
+/// Whether a character is of a script whose letters join: Arabic to Thaana, those of India, Tibet,
+/// Myanmar, Khmer, Mongolian.
+fn is_joined(c: char) -> bool {
+    matches!(c, '\u{600}'..='\u{dff}' | '\u{f00}'..='\u{109f}' | '\u{1780}'..='\u{18af}'
+        | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
+        && !is_hidden(c)
 }
 
 /// The same with every invisible character as an escape: for what somebody decides about.
 pub fn exact(text: &str) -> String {
-    text.chars().map(|c| if is_picture(c) { c.to_string() } else { safe(&c.to_string()) }).collect()
+    text.chars().map(|c| safe(c.encode_utf8(&mut [0; 4]))).collect()
 }
 
 /// What a command wrote, as lines without what it said to a terminal: colours and movements are

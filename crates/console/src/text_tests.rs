@@ -11,6 +11,24 @@ fn what_a_terminal_would_obey_is_an_escape() {
 }
 
 #[test]
+fn what_joins_letters_and_pictures_stays_but_not_where_somebody_decides() {
+    for text in [
+        "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3}",
+        "ℹ\u{fe0f}™\u{fe0f}©\u{fe0f}‼\u{fe0f}",
+        "می\u{200c}خواهم",
+        "क्\u{200d}ष क्\u{200c}ष",
+    ] {
+        assert_eq!(safe(text), text);
+        assert!(!exact(text).chars().any(is_hidden), "{text}");
+        let mut composer = crate::composer::Composer::default();
+        composer.insert(text);
+        assert_eq!(plain(&composer.rows(&Span::raw(""), 80).0[0]), text);
+    }
+    assert_eq!(safe("a\u{200c}b 1\u{fe0f}2"), "a\\u{200c}b 1\\u{fe0f}2");
+    assert_eq!(safe("می\u{200c}\u{200c}"), "می\u{200c}\\u{200c}");
+}
+
+#[test]
 fn output_is_what_a_terminal_would_show_at_the_end() {
     let text = "\u{1b}[1;31merror\u{1b}[0m: no\n10%\r50%\r100%\r\n\u{1b}]0;title\u{7}done\n";
     assert_eq!(output_lines(text), ["error: no", "100%", "done"]);

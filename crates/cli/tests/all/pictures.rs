@@ -108,13 +108,13 @@ fn pictures_show_the_console() {
     desk.env.put("demo/knots.sh", script);
     desk.wait("lists the keys");
     desk.line("The counter counts every knot twice. Fix it.");
-    desk.wait("may it?");
+    desk.wait("allow it?");
     window("console", "quipu chat", &desk);
     desk.answer("1");
     desk.wait("counts each knot once.");
     desk.line("Run it, and commit");
     desk.wait("sh knots.sh a b c");
-    desk.wait("may it?");
+    desk.wait("allow it?");
     window("console-command", "", &desk);
     desk.answer("3");
     desk.line("I commit myself");

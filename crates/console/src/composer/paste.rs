@@ -1,6 +1,9 @@
 //! What is pasted: short texts as they are, long ones and images as marks.
 //!
-//! Invariant: a mark in the text that was typed, not pasted, is just text.
+//! Invariant: a mark means what was pasted into the same prompt under its number, which nothing
+//! else in it has; a text that only looks like a mark is just text.
+
+use std::sync::Arc;
 
 use super::Composer;
 
@@ -12,7 +15,7 @@ const CHARACTERS: usize = 800;
 /// Something that was pasted, and its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pasted {
-    /// Its number in this session.
+    /// Its number in the prompt.
     pub number: usize,
     /// What stands in the text.
     pub mark: String,
@@ -98,22 +101,21 @@ impl Composer {
     }
 
     fn next_number(&self) -> usize {
-        self.pasted.last().map_or(1, |last| last.number + 1)
+        self.pasted.iter().map(|one| one.number).max().unwrap_or(0) + 1
     }
 
     fn add(&mut self, one: Pasted) {
-        self.keep();
-        let mark = one.mark.clone();
-        self.pasted.push(one);
-        self.insert(&mark);
+        self.insert(&one.mark);
+        self.pasted.push(Arc::new(one));
         self.is_typing = false;
     }
 
     /// What would be sent.
     pub fn prompt(&self) -> Prompt {
         let mut text = self.text.clone();
+        let is_in = |one: &&Arc<Pasted>| text.contains(&one.mark);
         let pasted: Vec<Pasted> =
-            self.pasted.iter().filter(|one| text.contains(&one.mark)).cloned().collect();
+            self.pasted.iter().filter(is_in).map(|one| Pasted::clone(one)).collect();
         for one in &pasted {
             if let Content::Text(content) = &one.content {
                 text = text.replacen(&one.mark, content, 1);
@@ -127,20 +129,28 @@ impl Composer {
         self.pasted.iter().any(|one| self.text.contains(&one.mark))
     }
 
-    /// Takes a prompt back for editing.
+    /// Takes a prompt back for editing, before what is written. What was pasted into it gets
+    /// another number if something here has its number.
     pub fn take_back(&mut self, prompt: Prompt) {
-        for one in prompt.pasted {
-            if !self.pasted.contains(&one) {
-                self.pasted.push(one);
+        let mut display = prompt.display;
+        let mut pasted = if self.text.is_empty() { Vec::new() } else { self.pasted.clone() };
+        let numbers = pasted.iter().map(|one| one.number);
+        let highest = numbers.chain(prompt.pasted.iter().map(|one| one.number)).max();
+        let mut free = highest.unwrap_or(0) + 1;
+        for mut one in prompt.pasted {
+            if pasted.iter().any(|known| known.number == one.number) {
+                let (old, new) = (format!("#{}", one.number), format!("#{free}"));
+                let mark = one.mark.replacen(&old, &new, 1);
+                display = display.replacen(&one.mark, &mark, 1);
+                (one.number, one.mark) = (free, mark);
+                free += 1;
             }
+            pasted.push(Arc::new(one));
         }
-        self.pasted.sort_by_key(|one| one.number);
-        let text = if self.text.is_empty() {
-            prompt.display
-        } else {
-            format!("{}\n{}", prompt.display, self.text)
-        };
+        pasted.sort_by_key(|one| one.number);
+        let text = if self.text.is_empty() { display } else { format!("{display}\n{}", self.text) };
         self.set(&text);
+        self.pasted = pasted;
     }
 
     /// The start of a mark that ends here.

@@ -1,4 +1,6 @@
 //! What stands inside of a paragraph: emphasis, code, targets.
+//!
+//! Invariant: no text is lost, whatever its lines begin with.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -6,15 +8,17 @@ use crate::text::{Color, Line, Modifier, Span, Style, safe};
 
 const CODE: Style = Style::new().fg(Color::Cyan);
 
+/// A character that no text has. Before the first one of a line, it keeps that from being the mark
+/// of a block: of a heading, a list, a definition, a piece of HTML.
+const GUARD: char = '\u{fdd0}';
+
 /// The lines of a paragraph, in that style.
 pub(super) fn inline(text: &str, style: Style) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     let mut styles = vec![style];
     let mut targets: Vec<(String, String)> = Vec::new();
-    // What looks like a block is none here: the first character is kept from being a mark.
-    let is_mark = text.starts_with(|c: char| "#>+-=~|".contains(c) || c.is_ascii_digit())
-        || text.starts_with("* ");
-    let guarded = if is_mark { format!("\u{2060}{text}") } else { text.to_owned() };
+    let guarded: Vec<String> = text.split('\n').map(guarded).collect();
+    let guarded = guarded.join("\n");
     for event in Parser::new_ext(&guarded, Options::ENABLE_STRIKETHROUGH) {
         let now = styles.last().copied().unwrap_or_default();
         match event {
@@ -62,8 +66,21 @@ pub(super) fn inline(text: &str, style: Style) -> Vec<Line<'static>> {
     lines
 }
 
+/// A line that begins no block.
+fn guarded(line: &str) -> String {
+    let text = line.trim_start();
+    let is_mark = text.starts_with(|c: char| "#>+-=~|[<`".contains(c) || c.is_ascii_digit());
+    // Emphasis begins with the same characters, and would not be found behind another one.
+    let is_rule = text.chars().all(|c| "*_ ".contains(c));
+    if is_mark || is_rule || text.starts_with("* ") {
+        format!("{GUARD}{text}")
+    } else {
+        line.to_owned()
+    }
+}
+
 fn add(lines: &mut Vec<Line<'static>>, text: &str, style: Style) {
-    let text = text.strip_prefix('\u{2060}').unwrap_or(text);
+    let text = text.replace(GUARD, "");
     for (number, piece) in text.split('\n').enumerate() {
         if number > 0 {
             lines.push(Line::default());

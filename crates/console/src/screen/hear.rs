@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::call::Running;
 use super::news::TodoState;
 use super::{Cache, Ending, News, Phase, Screen, Todo, WARM, Wish};
+use crate::composer::Prompt;
 use crate::question::Dialog;
 use crate::text::{Line, Span, line, look, plain_lines, safe};
 
@@ -78,6 +79,8 @@ impl Screen {
                 let is_warm = meter.cache == Cache::Warm;
                 self.warm_until = is_warm.then_some(now + WARM);
             }
+            // Whoever can, measures it.
+            News::Shortened => {}
             News::Branch(branch) => self.status.branch = branch,
             News::Agents(agents) => self.agents = agents,
             News::Todos(todos) => self.todos = todos,
@@ -86,7 +89,7 @@ impl Screen {
             News::StatusLine(lines) => self.status.lines = lines,
             News::Lines(lines) => self.print(lines),
             News::Printed(text) => self.printed = text,
-            News::Write(text) => self.composer.set(&text),
+            News::Write(text) => self.show(Prompt::typed(&text)),
             News::Image(image) => self.composer.paste_image(image),
         }
         wishes

@@ -31,7 +31,7 @@ impl Screen {
         }
         if let Some(dialog) = self.dialogs.front_mut() {
             match dialog.key(key, now) {
-                Reply::Waits => return Vec::new(),
+                Reply::Waits | Reply::Unclear => return Vec::new(),
                 Reply::Answered(answer) => return self.answered(answer, now),
                 // A key that came too early is typed; one that would send waits.
                 Reply::Early if key.code == KeyCode::Enter || key.code == KeyCode::Esc => {
@@ -153,6 +153,10 @@ impl Screen {
         if let Some(dialog) = self.dialogs.front_mut().filter(|_| is_ready) {
             return match dialog.line(text, now) {
                 Reply::Answered(answer) => self.answered(answer, now),
+                Reply::Unclear => {
+                    self.note(look::WARN, "answer with the number of a choice");
+                    Vec::new()
+                }
                 Reply::Waits | Reply::Early => Vec::new(),
             };
         }
@@ -184,7 +188,8 @@ impl Screen {
         self.selected = Some(0);
     }
 
-    fn show(&mut self, prompt: Prompt) {
+    /// Replaces what is written by a prompt.
+    pub(super) fn show(&mut self, prompt: Prompt) {
         self.composer.clear();
         self.composer.take_back(prompt);
         // What is recalled is not completed.

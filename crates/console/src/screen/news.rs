@@ -64,6 +64,8 @@ pub enum News {
     Model(String),
     /// Tokens and money.
     Meter(Meter),
+    /// The context is another one, of unknown size.
+    Shortened,
     /// The branch that is checked out.
     Branch(Option<String>),
     /// The agents at work.

@@ -5,7 +5,8 @@ use crate::text::{Line, Span, Style, columns, look, safe};
 /// Tokens and money of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Meter {
-    /// The tokens of the last request and its answer: what the next one sends again.
+    /// The tokens of the last request and its answer: what the next one sends again; 0 if that is
+    /// not known.
     pub context: u64,
     /// How many there is room for.
     pub window: u64,
@@ -79,7 +80,8 @@ impl Status {
         let mut parts: Vec<(u8, String, Style)> = Vec::new();
         parts.push((0, mode_words(&self.mode).to_owned(), mode_style));
         parts.push((2, safe(&self.model), look::DIM));
-        if let Some(percent) = (meter.context * 100).checked_div(meter.window) {
+        let percent = (meter.context * 100).checked_div(meter.window);
+        if let Some(percent) = percent.filter(|_| meter.context > 0) {
             let style = if percent >= 80 { look::WARN } else { look::DIM };
             let text = format!("{}/{} {percent}%", tokens(meter.context), tokens(meter.window));
             parts.push((1, text, style));

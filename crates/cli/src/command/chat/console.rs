@@ -45,6 +45,7 @@ use crate::pick::{self, PickWish, Scope};
 use crate::text::quoted;
 use crate::world::World;
 use backend::Backend;
+use rule_place::RulePlaces;
 
 /// How long a session may take to end.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -67,11 +68,37 @@ pub(super) fn run(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
         let wish = PickWish { verb: "resume", query, scope: Scope::All, catalog: &catalog };
         args.resume = Some(pick::pick(world, &wish)?.name);
     }
+    let demo = demo::lab(&args)?;
+    args.prompt = args.prompt.or_else(|| demo.as_ref().map(|demo| demo.prompt.clone()));
     let mut seen = Seen::No;
-    while let Some(next) = once(world, &args, seen)? {
-        (args, seen) = next;
+    let mut left = None;
+    loop {
+        match once(world, &args, demo.as_ref(), seen) {
+            Ok(Some(next)) => (args, seen, left) = (next.args, next.seen, next.left),
+            Ok(None) => return Ok(()),
+            Err(failure) => {
+                // The session that was left for one that could not begin.
+                if let Some(left) = left {
+                    farewell(world, &left, demo.as_ref())?;
+                }
+                return Err(failure);
+            }
+        }
     }
-    Ok(())
+}
+
+/// How to go on after a session.
+struct Next {
+    args: ChatArgs,
+    seen: Seen,
+    /// The session that was left, if it can be resumed.
+    left: Option<Left>,
+}
+
+/// A session that was left.
+struct Left {
+    id: String,
+    home: PathBuf,
 }
 
 /// Whether the conversation that is resumed is on the terminal already.
@@ -86,22 +113,26 @@ fn is_plain(world: &World, args: &ChatArgs) -> bool {
     let is_set = |name: &str| {
         world.variable(name).is_some_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
     };
-    let is_dumb = world.variable("TERM").is_none_or(|name| name == "dumb" || name.is_empty());
     args.ax_screen_reader
         || is_set("CLAUDE_AX_SCREEN_READER")
-        || is_dumb
+        || is_dumb(world)
         || face::setting(&world.first_home().0, "axScreenReader").is_some_and(|value| value == true)
+}
+
+/// Whether the terminal obeys nothing.
+fn is_dumb(world: &World) -> bool {
+    world.variable("TERM").is_none_or(|name| name == "dumb" || name.is_empty())
 }
 
 /// One session. Returns how to go on, if not at the shell.
 fn once(
     world: &mut World,
     args: &ChatArgs,
+    demo: Option<&Lab>,
     seen: Seen,
-) -> Result<Option<(ChatArgs, Seen)>, Failure> {
-    let demo = demo::lab(args)?;
+) -> Result<Option<Next>, Failure> {
     let (notes, inbox) = mpsc::channel();
-    let session = start::start(world, args, demo.as_ref(), notes.clone())?;
+    let session = start::start(world, args, demo, notes.clone())?;
     world.out.finish()?;
     let is_plain = is_plain(world, args);
     let mut inputs = Inputs::new()?;
@@ -114,10 +145,12 @@ fn once(
         driver.main().map(|main| past::end(main.turn.messages())).unwrap_or_default();
     let agents: Vec<(String, String)> =
         driver.kinds.all().map(|kind| (kind.name.clone(), kind.description.clone())).collect();
-    let mut face = face::Face::new(tell, inputs.waker(), site.clone());
+    let trusted = world.config_file("trusted").ok();
+    let places = RulePlaces { site: site.clone(), trusted };
+    let mut face = face::Face::new(tell, inputs.waker(), places.clone());
     let project = init.cwd.clone();
     let id = init.session.clone();
-    let home = demo.as_ref().map_or_else(|| world.first_home().0, |demo| demo.home.clone());
+    let home = demo.map_or_else(|| world.first_home().0, |demo| demo.home.clone());
     let history = History::open(Some(&home.join("history.jsonl")), &project, &id);
     let mut screen = Screen::new(keymap(&home), history, command::names(&driver.slashes));
     screen.status.model.clone_from(&model);
@@ -128,7 +161,7 @@ fn once(
     let folder = Path::new(&project).file_name().map(|name| name.to_string_lossy().into_owned());
     screen.set_name(&format!("quipu – {}", folder.unwrap_or_default()));
     screen.set_place(&project);
-    greet(&mut screen, &init.cwd, &model, demo.as_ref());
+    greet(&mut screen, &init.cwd, &model, demo);
     if seen == Seen::No && !spoken.is_empty() {
         screen.recall(earlier, &spoken);
     }
@@ -145,7 +178,8 @@ fn once(
     let images = site.images.clone();
     let draft = world.draft("console").ok();
     let draft = draft.and_then(|path| Some(draft::Draft::of(path.parent()?, &project)));
-    let mut backend = Backend::new(world, args, (notes.clone(), heard), (site, id.clone()), &home);
+    let mut backend =
+        Backend::new(world, args, (notes.clone(), heard), (places, id.clone()), &home);
     (backend.is_over, backend.slashes, backend.agents) = (is_over, slashes, agents);
     backend.bypass = bypass;
     let left = draft.as_ref().and_then(draft::Draft::take_over);
@@ -161,11 +195,11 @@ fn once(
     }
     let words = program(backend.world, &home);
     run::set_last_words(&format!("resume this session with:\n  {words} chat --resume {id}\n"));
-    let first = args.prompt.clone().or_else(|| demo.as_ref().map(|demo| demo.prompt.clone()));
+    let first = args.prompt.as_deref();
     let ended = if is_plain {
-        plain::run(&mut screen, &mut backend, &mut inputs, first.as_deref())
+        plain::run(&mut screen, &mut backend, &mut inputs, first)
     } else {
-        in_terminal(&mut screen, &mut backend, &mut inputs, first.as_deref())
+        in_terminal(&mut screen, &mut backend, &mut inputs, first)
     };
     let (next, has_spoken) = (backend.next.take(), backend.has_spoken);
     let _ = notes.send(Note::End(0));
@@ -179,12 +213,15 @@ fn once(
         crate::images::tidy(world)?;
     }
     let signal = ended?;
-    if next.is_none() && has_spoken && !args.no_session_persistence {
-        farewell(world, &id, (&home, demo.is_some()))?;
-    }
-    match signal {
-        Some(signal) => Err(Failure::ended(128 + signal)),
-        None => Ok(next),
+    let left = (has_spoken && !args.no_session_persistence).then_some(Left { id, home });
+    match (signal, next) {
+        (None, Some((args, seen))) => Ok(Some(Next { args, seen, left })),
+        (signal, _) => {
+            if let Some(left) = left {
+                farewell(world, &left, demo)?;
+            }
+            signal.map_or(Ok(None), |signal| Err(Failure::ended(128 + signal)))
+        }
     }
 }
 
@@ -246,9 +283,9 @@ fn program(world: &World, home: &Path) -> String {
 }
 
 /// The last lines: how to come back.
-fn farewell(world: &mut World, id: &str, (home, is_demo): (&Path, bool)) -> Result<(), Failure> {
-    let program = program(world, home);
-    if is_demo {
+fn farewell(world: &mut World, left: &Left, demo: Option<&Lab>) -> Result<(), Failure> {
+    let (program, id) = (program(world, &left.home), &left.id);
+    if demo.is_some() {
         writeln!(world.out, "look at this session with:")?;
         writeln!(world.out, "  {program} show {id}")?;
         writeln!(world.out, "  {program} check {id}")?;

@@ -68,19 +68,19 @@ fn work(desk: &Desk) {
     desk.line("Say hello");
     desk.rest("echo code", 1);
     desk.line("make a file");
-    desk.wait("may it?");
+    desk.wait("allow it?");
     desk.answer("1");
     desk.rest("MADE.", 1);
     assert!(here("made.txt").exists());
     desk.line("remove it");
     desk.wait("rm -r /tmp/never");
-    desk.wait("may it?");
+    desk.wait("allow it?");
     desk.answer("3");
     desk.line("it is not yours");
     desk.rest("LEFT ALONE.", 1);
     // The rule is edited before it is written.
     desk.line("a repository");
-    desk.wait("may it?");
+    desk.wait("allow it?");
     desk.answer("2");
     desk.keys(&["C-u"]);
     desk.line("Bash(git init:*)");
@@ -92,7 +92,7 @@ fn work(desk: &Desk) {
     assert_eq!(rules, json!({"permissions": {"allow": ["Bash(git init:*)"]}}));
     desk.line("call it a knot");
     desk.wait("+A knot counter.");
-    desk.wait("may it?");
+    desk.wait("allow it?");
     desk.answer("1");
     desk.rest("CHANGED.", 1);
     desk.line("sleep for a minute");
@@ -130,7 +130,7 @@ fn work(desk: &Desk) {
     desk.line("go on");
     desk.rest("AFTER THE SUMMARY.", 1);
     desk.line("write a note");
-    desk.wait("may it?");
+    desk.wait("allow it?");
     desk.answer("1");
     desk.rest("NOTED.", 1);
     assert!(here("notes.txt").exists());

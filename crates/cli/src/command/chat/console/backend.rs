@@ -24,7 +24,8 @@ use agent::tool::Site;
 use serde_json::{Value, json};
 
 use super::draft::Draft;
-use super::{Seen, command, picture, rewind, rule_place, status_line};
+use super::rule_place::RulePlaces;
+use super::{Seen, command, is_dumb, picture, rewind, status_line};
 use crate::command::chat::ChatArgs;
 use crate::world::World;
 
@@ -38,6 +39,7 @@ pub(super) struct Backend<'a> {
     pub(super) notes: Sender<Note>,
     heard: Receiver<News>,
     pub(super) site: Arc<Site>,
+    places: RulePlaces,
     pub(super) id: String,
     pub(super) home: PathBuf,
     pub(super) is_over: Arc<AtomicBool>,
@@ -71,9 +73,10 @@ impl<'a> Backend<'a> {
         world: &'a mut World,
         args: &'a ChatArgs,
         (notes, heard): (Sender<Note>, Receiver<News>),
-        (site, id): (Arc<Site>, String),
+        (places, id): (RulePlaces, String),
         home: &Path,
     ) -> Backend<'a> {
+        let site = places.site.clone();
         let mode = *site.mode.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Backend {
             world,
@@ -81,6 +84,7 @@ impl<'a> Backend<'a> {
             notes,
             heard,
             site,
+            places,
             id,
             home: home.to_owned(),
             slashes: Arc::default(),
@@ -189,16 +193,15 @@ impl<'a> Backend<'a> {
             Answer::AcceptEdits => allow(vec![set_mode("acceptEdits")]),
             Answer::Manual => allow(vec![set_mode("default")]),
             Answer::Always(rule, place) => {
-                let (tool, content) = rule.split_once('(').unwrap_or((&rule, ""));
-                let mut one = json!({"toolName": tool});
-                if let Some(content) = content.strip_suffix(')') {
-                    one["ruleContent"] = content.into();
+                let mut one = json!({"toolName": rule.tool});
+                if let Some(content) = &rule.content {
+                    one["ruleContent"] = content.as_str().into();
                 }
-                let places = rule_place::places(&self.site);
+                let places = self.places.all();
                 let place = places.get(place).or(places.first());
                 let destination = place.map_or("session", |place| place.destination);
                 if let Some(place) = place {
-                    screen.note(look::DIM, &format!("{rule} → {}", place.label));
+                    screen.note(look::DIM, &format!("{} → {}", rule.text(), place.label));
                 }
                 allow(vec![json!({
                     "type": "addRules", "rules": [one], "behavior": "allow",
@@ -266,6 +269,11 @@ impl<'a> Backend<'a> {
         Ok(())
     }
 
+    /// Whether the terminal obeys anything but text.
+    pub(super) fn is_obeyed(&self) -> bool {
+        !is_dumb(self.world)
+    }
+
     /// Asks the session how full its context is.
     pub(super) fn measure(&self) {
         self.control(&json!({"subtype": "get_context_usage"}));
@@ -274,7 +282,11 @@ impl<'a> Backend<'a> {
     /// Runs the user's command for the status line, in a thread.
     pub(super) fn run_status_line(&self) {
         let Some(waker) = self.waker.clone() else { return };
-        self.status.run(&self.id, &self.site.root, &self.home, (self.later.0.clone(), waker));
+        let tell = self.later.0.clone();
+        self.status.run(&self.id, &self.site.root, &self.home, move |lines| {
+            let _ = tell.send(News::StatusLine(lines));
+            waker.wake();
+        });
     }
 
     fn hear(&mut self, news: &News) {
@@ -286,6 +298,7 @@ impl<'a> Backend<'a> {
             }
             News::End(_) => self.running.clear(),
             News::Meter(meter) => self.status.meter = *meter,
+            News::Shortened => self.measure(),
             News::Model(model) => model.clone_into(&mut self.status.model),
             News::Mode(mode) => self.mode = Mode::named(mode).unwrap_or(self.mode),
             News::Text(text) => {
@@ -348,6 +361,7 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
             Wish::Rewind => return command::run(self, "rewind", "", stage),
             Wish::Suspend => run::suspend(stage.terminal)?,
             Wish::Redraw => stage.terminal.redraw(),
+            Wish::Ring(_) if !self.is_obeyed() => {}
             Wish::Ring(_) => {
                 stage.terminal.out().write_all(b"\x07")?;
                 stage.terminal.out().flush()?;

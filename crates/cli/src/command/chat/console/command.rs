@@ -9,7 +9,8 @@ use std::process::Command;
 use ::console::composer::{Keymap, Prompt};
 use ::console::run::{self, Flow, Stage};
 use ::console::screen::{CommandName, News, TodoState};
-use ::console::text::{Colors, look};
+use ::console::text::{Colors, line, look, output_lines};
+use agent::permit::Bypass;
 use agent::slash::SlashBook;
 use serde_json::json;
 
@@ -40,7 +41,7 @@ const COMMANDS: [(&str, &str); 32] = [
     ("rewind", "go back to an earlier prompt"),
     ("changes", "what was changed in files"),
     ("add-dir", "another folder that tools may work in"),
-    ("tasks", "the commands in the background; `/tasks stop ID` ends one"),
+    ("tasks", "the commands in the background; `/tasks ID`: its output, `/tasks stop ID` ends one"),
     ("thinking", "how many tokens of an answer may be thinking: a number, on or off"),
     ("todos", "the todo list"),
     ("theme", "colours: on or off"),
@@ -198,7 +199,7 @@ fn elsewhere<W: Write>(
                     continues: false,
                     fork_session: false,
                     session_id: None,
-                    ..fresh(backend.args)
+                    ..as_now(backend, stage)
                 },
                 Seen::No,
             );
@@ -211,7 +212,7 @@ fn elsewhere<W: Write>(
                     continues: false,
                     fork_session: true,
                     session_id: None,
-                    ..as_now(backend.args, stage)
+                    ..as_now(backend, stage)
                 },
                 Seen::Yes,
             );
@@ -224,7 +225,7 @@ fn elsewhere<W: Write>(
                 stage.screen.note(look::WARN, &format!("`{rest}` is no folder"));
                 return Ok(Flow::On);
             }
-            let mut args = as_now(backend.args, stage);
+            let mut args = as_now(backend, stage);
             args.add_dir.push(folder);
             args.resume = backend.has_begun().then_some(id);
             return go(
@@ -243,15 +244,16 @@ fn fresh(args: &ChatArgs) -> ChatArgs {
     ChatArgs { prompt: None, name: None, ..args.clone() }
 }
 
-/// The same, with the model and the mode of now.
-fn as_now<W: Write>(args: &ChatArgs, stage: &Stage<'_, W>) -> ChatArgs {
+/// The same, with the model and the mode of now. What may be switched to stays the same.
+fn as_now<W: Write>(backend: &Backend<'_>, stage: &Stage<'_, W>) -> ChatArgs {
     let status = &stage.screen.status;
-    let mut args = fresh(args);
-    args.model = Some(status.model.clone());
-    if !args.dangerously_skip_permissions {
-        args.permission_mode = Some(status.mode.clone());
+    ChatArgs {
+        model: Some(status.model.clone()),
+        permission_mode: Some(status.mode.clone()),
+        dangerously_skip_permissions: false,
+        allow_dangerously_skip_permissions: backend.bypass == Bypass::Offered,
+        ..fresh(backend.args)
     }
-    args
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "like the other commands")]
@@ -319,6 +321,10 @@ fn copy<W: Write>(backend: &mut Backend<'_>, stage: &mut Stage<'_, W>) -> io::Re
         stage.screen.note(look::DIM, "there is no answer yet");
         return Ok(());
     }
+    if !backend.is_obeyed() {
+        stage.screen.note(look::WARN, "this terminal has no clipboard; /export writes a file");
+        return Ok(());
+    }
     let within = match backend.world.variable("TMUX") {
         Some(_) => Multiplexer::Tmux,
         None => Multiplexer::None,
@@ -369,6 +375,15 @@ fn tasks<W: Write>(backend: &Backend<'_>, rest: &str, stage: &mut Stage<'_, W>) 
             "/tasks stop ID; /tasks lists them".to_owned()
         };
         stage.screen.note(look::DIM, &text);
+        return;
+    }
+    if !rest.is_empty() {
+        let text = match tasks.iter().find(|task| task.id == rest) {
+            Some(task) => backend.site.printed(&task.id).unwrap_or("nothing yet".to_owned()),
+            None => format!("no command `{rest}` runs in the background; /tasks lists them"),
+        };
+        let lines = output_lines(&text).into_iter().map(|text| line(look::DIM, &text));
+        stage.screen.print(lines.collect());
         return;
     }
     if tasks.is_empty() {

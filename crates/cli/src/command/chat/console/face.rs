@@ -12,16 +12,16 @@ use std::time::Duration;
 
 use ::console::News;
 use ::console::input::Waker;
-use ::console::question::Question;
+use ::console::question::{Change, Question};
 use ::console::screen::{AgentRow, Cache, Ending, Meter, Task, Todo};
 use agent::event::{AgentId, Event};
-use agent::host::{Asked, AskedWhat, Host, Listener, Summary};
+use agent::host::{Asked, AskedWhat, Host, Listener, Preview, Summary};
 use agent::tool::{Answer, Content, Site};
 use agent::turn::Outcome;
 use serde_json::Value;
 use transcript::conversation::price;
 
-use super::rule_place;
+use super::rule_place::RulePlaces;
 
 /// How often the output of a command that runs is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -31,6 +31,7 @@ pub(super) struct Face {
     news: Sender<News>,
     waker: Waker,
     site: Arc<Site>,
+    places: RulePlaces,
     meter: Meter,
     /// The commands whose output is shown while they run, and how to end that.
     followed: HashMap<String, Arc<AtomicBool>>,
@@ -43,13 +44,15 @@ pub(super) struct Face {
 }
 
 impl Face {
-    pub(super) fn new(news: Sender<News>, waker: Waker, site: Arc<Site>) -> Face {
+    pub(super) fn new(news: Sender<News>, waker: Waker, places: RulePlaces) -> Face {
+        let site = places.site.clone();
         let window = window(&site.model.1);
         let meter = Meter { window, ..Meter::default() };
         Face {
             news,
             waker,
             site,
+            places,
             meter,
             followed: HashMap::new(),
             agents: Vec::new(),
@@ -184,6 +187,12 @@ fn part(part: &rules::Part) -> (String, String, String) {
     (part.text.clone(), part.decision.name().to_owned(), part.why.clone())
 }
 
+/// What a call would do to a file.
+fn change(preview: &Result<Preview, String>) -> Result<Change, String> {
+    let Preview { path, before, after } = preview.clone()?;
+    Ok(Change { path, before, after })
+}
+
 /// The text of a result.
 fn text(answer: &Answer) -> String {
     match &answer.content {
@@ -231,7 +240,11 @@ impl Listener for Face {
             }
             Event::ToolOutput { call, progress } => {
                 let value = serde_json::to_value(progress).unwrap_or_default();
-                self.follow(call, value["taskId"].as_str().unwrap_or_default());
+                let task = value["taskId"].as_str().unwrap_or_default();
+                // Also of a command that prints nothing: while it runs, prompts can be taken.
+                let text = self.site.printed(task).unwrap_or_default();
+                self.tell(News::Output { id: call.clone(), text });
+                self.follow(call, task);
             }
             Event::Recorded { entry: agent::turn::Entry::Result(call, answer), .. } => {
                 let detail = serde_json::from_str(answer.detail.get()).unwrap_or_default();
@@ -258,6 +271,7 @@ impl Listener for Face {
                 let text =
                     format!("summarised: {} tokens before, about {} now", done.before, done.after);
                 self.tell(News::Notice(text));
+                self.tell(News::Shortened);
             }
             Event::AgentStarted { call, kind, description, .. } => {
                 let row = AgentRow {
@@ -306,13 +320,6 @@ impl Listener for Face {
 
 impl Host for Face {
     fn ask(&mut self, asked: &Asked) -> bool {
-        let before = match asked.tool.as_str() {
-            "Edit" | "Write" | "MultiEdit" => {
-                let path = asked.input["file_path"].as_str().map(|path| self.site.root.join(path));
-                path.and_then(|path| files::read_text(path, 4 << 20).ok())
-            }
-            _ => None,
-        };
         let question = Question {
             request: asked.request.clone(),
             call: asked.call.clone(),
@@ -320,14 +327,11 @@ impl Host for Face {
             input: asked.input.clone(),
             why: asked.why.clone(),
             rule: asked.rule.clone(),
-            rule_files: rule_place::places(&self.site)
-                .into_iter()
-                .map(|place| place.label)
-                .collect(),
+            rule_files: self.places.all().into_iter().map(|place| place.label).collect(),
             is_outside: asked.what == AskedWhat::Outside,
             parts: asked.parts.iter().map(part).collect(),
             sandbox: self.site.sandbox_in_words().unwrap_or_default(),
-            before,
+            change: asked.preview.as_ref().map(change),
             agent: asked.agent.name().map(str::to_owned),
         };
         self.tell(News::Ask(Box::new(question)));
@@ -341,10 +345,7 @@ impl Host for Face {
 
 /// The branch that is checked out in a folder or above it.
 pub(super) fn branch(folder: &Path) -> Option<String> {
-    let head = folder
-        .ancestors()
-        .find_map(|folder| files::read_text(folder.join(".git/HEAD"), 4_096).ok())?;
-    Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
+    agent::git_branch(folder).filter(|name| name != "HEAD")
 }
 
 /// A setting of the user.

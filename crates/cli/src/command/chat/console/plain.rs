@@ -22,9 +22,9 @@ use super::backend::Backend;
 /// The signal of the key that stops things.
 const INTERRUPT: u8 = 2;
 
-/// What is written to: lines to the output, nothing to the terminal that the console draws on.
+/// What is written to: lines, and what is not drawn, such as the bell.
 struct Lines {
-    terminal: Terminal<io::Sink>,
+    terminal: Terminal<io::Stdout>,
     /// The choices that were printed last.
     asked: String,
     is_prompted: bool,
@@ -38,7 +38,7 @@ pub(super) fn run(
     first: Option<&str>,
 ) -> io::Result<Option<u8>> {
     let start = Instant::now();
-    let terminal = Terminal::new(io::sink(), size(), Colors::None);
+    let terminal = Terminal::new(io::stdout(), size(), Colors::None);
     let mut lines = Lines { terminal, asked: String::new(), is_prompted: false };
     if let Some(first) = first {
         let mut stage = Stage { screen, terminal: &mut lines.terminal, now: start.elapsed() };
@@ -108,7 +108,7 @@ pub(super) fn run(
 
 /// Keeps what waits to be sent.
 fn keep(screen: &Screen, backend: &mut Backend<'_>) {
-    ::console::run::Backend::<io::Sink>::keep(backend, &screen.draft());
+    ::console::run::Backend::<io::Stdout>::keep(backend, &screen.draft());
 }
 
 impl Lines {
@@ -118,8 +118,8 @@ impl Lines {
         backend: &mut Backend<'_>,
         start: Instant,
     ) -> io::Result<Flow> {
-        let is_over = ::console::run::Backend::<io::Sink>::is_over(backend);
-        while let Some(news) = ::console::run::Backend::<io::Sink>::news(backend) {
+        let is_over = ::console::run::Backend::<io::Stdout>::is_over(backend);
+        while let Some(news) = ::console::run::Backend::<io::Stdout>::news(backend) {
             let now = start.elapsed();
             let begun = match &news {
                 News::Call { id, .. } => Some(id.clone()),

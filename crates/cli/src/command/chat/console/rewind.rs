@@ -90,7 +90,7 @@ fn points(body: &Value) -> Vec<News> {
         json!({"label": format!("#{number} {text}")})
     });
     let ids: Vec<&Value> = points.iter().map(|point| &point["user_message_id"]).collect();
-    let options: Vec<Value> = options.collect();
+    let options: Vec<Value> = options.chain([json!({"label": NOTHING})]).collect();
     vec![question("points", "Go back to before which prompt?", &options, &json!(ids))]
 }
 
@@ -144,6 +144,7 @@ fn done(body: &Value, what: &str) -> Vec<News> {
         let text = "the conversation goes on before this prompt; nothing is written until the next";
         news.push(News::Lines(vec![line(look::DIM, text)]));
         news.push(News::Write(body["prompt"].as_str().unwrap_or_default().to_owned()));
+        news.push(News::Shortened);
     }
     news
 }

@@ -134,7 +134,7 @@ fn start(command: &str, cwd: &Path) -> io::Result<Child> {
 }
 
 /// Ends everything in the group of a command.
-fn end(child: &mut Child) {
+pub(super) fn end(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
         // It may have ended already.
@@ -148,7 +148,7 @@ fn end(child: &mut Child) {
 type Bytes = Arc<Mutex<Vec<u8>>>;
 
 /// Reads a pipe to its end, in a thread; the beginning is kept.
-fn reader<R: Read + Send + 'static>(pipe: Option<R>, bytes: &Bytes) -> JoinHandle<()> {
+pub(super) fn reader<R: Read + Send + 'static>(pipe: Option<R>, bytes: &Bytes) -> JoinHandle<()> {
     let bytes = bytes.clone();
     thread::spawn(move || {
         let Some(mut pipe) = pipe else { return };

@@ -1,27 +1,28 @@
 //! The user's own status line: a command that gets JSON on its standard input, as from Claude Code.
 //!
-//! Invariant: it never holds anything up, and at most one runs at a time; what it prints is text.
+//! Invariants: it never holds anything up, and at most one runs at a time; the last run is told the
+//! last state; what it prints is text.
 
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::console::News;
-use ::console::input::Waker;
 use ::console::screen::Meter;
 use ::console::sgr::colored_lines;
+use ::console::text::Line;
 use serde_json::{Value, json};
 use transcript::conversation::place::slug;
 
-use super::face;
+use super::{face, shell};
 
 /// How long it may take.
 const LONGEST: Duration = Duration::from_secs(5);
+/// How long the rest of its output may take after its end: what it left in the background may keep
+/// that open.
+const REST: Duration = Duration::from_millis(200);
 /// How many of its lines are shown.
 const LINES: usize = 3;
 
@@ -34,7 +35,14 @@ pub(super) struct StatusLine {
     begun: Option<Instant>,
     /// How many lines of files were added and removed.
     lines: (u64, u64),
-    is_running: Arc<AtomicBool>,
+    runs: Arc<Mutex<Runs>>,
+}
+
+/// Whether the command runs, and what it is told after that.
+#[derive(Debug, Default)]
+struct Runs {
+    is_running: bool,
+    next: Option<(String, PathBuf)>,
 }
 
 impl StatusLine {
@@ -92,27 +100,32 @@ impl StatusLine {
         })
     }
 
-    /// Runs the command, if there is one and it does not run already.
+    /// Runs the command, if there is one; once more if it runs already.
     pub(super) fn run(
         &self,
         id: &str,
         cwd: &Path,
         home: &Path,
-        (tell, waker): (Sender<News>, Waker),
+        show: impl Fn(Vec<Line<'static>>) + Send + 'static,
     ) {
         let Some(command) = self.command.clone() else { return };
-        if self.is_running.swap(true, Ordering::SeqCst) {
+        let wanted = (self.json(id, cwd, home).to_string(), cwd.to_owned());
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut runs.is_running, true) {
+            runs.next = Some(wanted);
             return;
         }
-        let (input, cwd) = (self.json(id, cwd, home).to_string(), cwd.to_owned());
-        let is_running = self.is_running.clone();
+        let runs = self.runs.clone();
         thread::spawn(move || {
-            if let Some(text) = printed(&command, &input, &cwd) {
-                let lines = colored_lines(&text, LINES);
-                let _ = tell.send(News::StatusLine(lines));
-                waker.wake();
+            let mut wanted = Some(wanted);
+            while let Some((input, cwd)) = wanted {
+                if let Some(text) = printed(&command, &input, &cwd) {
+                    show(colored_lines(&text, LINES));
+                }
+                let mut runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
+                wanted = runs.next.take();
+                runs.is_running = wanted.is_some();
             }
-            is_running.store(false, Ordering::SeqCst);
         });
     }
 }
@@ -122,30 +135,62 @@ fn printed(command: &str, input: &str, cwd: &Path) -> Option<String> {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).current_dir(cwd);
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut shell, 0);
     let mut child = shell.spawn().ok()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A command that does not read it does not need it.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let stdout = child.stdout.take()?;
-    let reader = thread::spawn(move || {
-        let mut text = Vec::new();
-        let _ = stdout.take(1 << 16).read_to_end(&mut text);
-        text
-    });
+    let bytes = Arc::default();
+    let reader = shell::reader(child.stdout.take(), &bytes);
     let begun = Instant::now();
-    loop {
+    let status = loop {
         match child.try_wait() {
-            Ok(Some(status)) => {
-                let text = reader.join().ok()?;
-                return status.success().then(|| String::from_utf8_lossy(&text).into_owned());
-            }
+            Ok(Some(status)) => break status,
             Ok(None) if begun.elapsed() < LONGEST => thread::sleep(Duration::from_millis(10)),
             _ => {
-                let _ = child.kill();
-                let _ = child.wait();
+                shell::end(&mut child);
                 return None;
             }
         }
+    };
+    let ended = Instant::now();
+    while !reader.is_finished() && ended.elapsed() < REST {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+    status.success().then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn what_stays_in_the_background_holds_nothing_up() {
+        let begun = Instant::now();
+        let text = printed("echo one; sleep 20 &", "", &std::env::temp_dir());
+        assert_eq!(text.as_deref(), Some("one\n"));
+        assert!(begun.elapsed() < Duration::from_secs(15));
+    }
+
+    #[test]
+    fn the_last_run_is_told_the_last_state() {
+        let command = "sleep 0.2; sed 's/.*\"display_name\":\"\\([a-z]*\\)\".*/\\1/'";
+        let mut line = StatusLine { command: Some(command.to_owned()), ..StatusLine::default() };
+        let (tell, shown) = mpsc::channel();
+        let folder = std::env::temp_dir();
+        for model in ["first", "second", "third"] {
+            model.clone_into(&mut line.model);
+            let tell = tell.clone();
+            line.run("id", &folder, &folder, move |lines| tell.send(lines).unwrap());
+        }
+        drop(tell);
+        let lines = shown.iter().flatten();
+        let texts: Vec<String> = lines.map(|line| ::console::text::plain(&line)).collect();
+        assert_eq!(texts, ["first", "third"]);
     }
 }
