@@ -7,8 +7,8 @@
 //! limit. A lint (`clippy.toml`) bans the functions of the standard library that do neither.
 //!
 //! The program's own files are private and never half-written: [`put`], [`create_private`] and
-//! [`append_private`] make files that only their owner can read, [`put_with`] writes any file in one
-//! step, and [`lock`](fn@lock) ensures that one process at a time works on something.
+//! [`append_private`] make files that only their owner can read, [`put_with`] writes any file in
+//! one step, and [`lock`](fn@lock) ensures that one process at a time works on something.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
 mod attributes;

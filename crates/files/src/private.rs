@@ -34,8 +34,8 @@ pub fn put(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> 
     if durability == Durability::PowerCut { sync_folder(folder) } else { Ok(()) }
 }
 
-/// Writes a file to its place in one step: `write` fills a new file with the name `part`, which then
-/// gets the name `path`. Both are in the same folder. Whatever has the name `part` already, a
+/// Writes a file to its place in one step: `write` fills a new file with the name `part`, which
+/// then gets the name `path`. Both are in the same folder. Whatever has the name `part` already, a
 /// stopped run's file or a link, is removed.
 pub fn put_with<T, E: From<io::Error>>(
     path: &Path,
