@@ -1,20 +1,17 @@
 //! The catalog of all sessions: opened, and brought up to date, when a command needs it.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use index::catalog::{Catalog, CatalogError, KnownSession, Refreshed, Work, root_of};
-use index::search::Query;
+use index::catalog::{Catalog, CatalogError, KnownSession, Refreshed, Replaced, Work, root_of};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jiff::Timestamp;
 use transcript::conversation::place::Home;
-use transcript::format::time::Time;
 
 use crate::failure::Failure;
-use crate::moment::moment;
 use crate::outside::outside_of_homes;
-use crate::text::one_line;
+use crate::text::{count, one_line};
 use crate::threads::Threads;
 use crate::world::World;
 
@@ -44,10 +41,11 @@ impl CatalogArgs {
         self.threads.count()
     }
 
-    /// The catalog as it is; `None` if there is none, it is of an older version, or it cannot be
-    /// used.
+    /// The catalog as it is; `None` if there is none, or with a note if it is of an older version or
+    /// cannot be used.
     pub(crate) fn open_if_there(&self, world: &mut World) -> Result<Option<Catalog>, Failure> {
-        self.open_with(world, Catalog::open_if_there, "all sessions are read")
+        let otherwise = "all sessions are read, without those that are gone";
+        self.open_with(world, Catalog::open_if_there, otherwise)
     }
 
     /// The catalog, so that something can be removed from it; one of an older version is completed.
@@ -85,9 +83,7 @@ impl CatalogArgs {
         let homes = world.homes()?.list;
         match self.refreshed(world, &homes, &path) {
             Err(error) if error.is_damage() => {
-                let text = format!("the catalog `{}` is damaged: it is made anew", path.display());
-                world.out.note(&text)?;
-                Catalog::remove(&path).map_err(|error| failure(&error))?;
+                replace(world, &path, &error)?;
                 self.refreshed(world, &homes, &path).map_err(|error| failure(&error))
             }
             found => found.map_err(|error| failure(&error)),
@@ -125,25 +121,57 @@ impl CatalogArgs {
     }
 }
 
-/// The session of the catalog with that id, or with an id that begins so.
+/// Puts a new catalog in place of one that is damaged or of a newer version, and says what of it is
+/// kept.
+pub(crate) fn replace(world: &mut World, path: &Path, why: &CatalogError) -> Result<(), Failure> {
+    let Replaced { kept, old } = Catalog::replace(path).map_err(|error| failure(&error))?;
+    let why = match why {
+        CatalogError::Newer(_) => "of a newer version",
+        _ => "damaged",
+    };
+    let mut text = format!("the catalog `{}` is {why}: it is made anew", path.display());
+    if kept > 0 {
+        let sessions = count(kept, "session");
+        text += &format!("; what is known of {sessions} without a file is kept");
+    }
+    if let Some(old) = old {
+        text += &format!("; what could not be read of the old one stays in `{}`", old.display());
+    }
+    Ok(world.out.note(&text)?)
+}
+
+/// What the catalog knows of the session with that id, or with an id that begins so: of each place
+/// where it was. What is gone comes before what is still there.
 pub(crate) fn known(
     world: &mut World,
     catalog: &Catalog,
     name: &str,
-) -> Result<KnownSession, Failure> {
+) -> Result<Vec<KnownSession>, Failure> {
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let mut found = catalog.sessions(&homes).map_err(|error| failure(&error))?;
     found.retain(|session| session.id.starts_with(name));
-    if found.len() > 1 {
-        let ids: Vec<String> = found.iter().map(|one| one_line(&one.id)).collect();
-        let message = format!("several sessions begin with `{name}`: {}", ids.join(", "));
-        return Err(Failure::not_found(message, "give more of the id"));
+    let is_whole = |one: &KnownSession| one.id == name;
+    if found.iter().any(is_whole) {
+        found.retain(is_whole);
     }
-    found.pop().ok_or_else(|| {
-        let message = format!("the catalog knows no session whose id begins with `{name}`");
-        let hint = "`quipu sql \"SELECT session, title FROM sessions WHERE deleted\"` lists them";
-        Failure::not_found(message, hint)
-    })
+    if found.iter().any(|one| one.is_deleted) {
+        found.retain(|one| one.is_deleted);
+    }
+    let ids: BTreeSet<String> = found.iter().map(|one| one_line(&one.id)).collect();
+    match ids.len() {
+        0 => {
+            let message = format!("the catalog knows no session whose id begins with `{name}`");
+            let hint =
+                "`quipu sql \"SELECT session, title FROM sessions WHERE deleted\"` lists them";
+            Err(Failure::not_found(message, hint))
+        }
+        1 => Ok(found),
+        _ => {
+            let ids: Vec<String> = ids.into_iter().collect();
+            let message = format!("several sessions begin with `{name}`: {}", ids.join(", "));
+            Err(Failure::not_found(message, "give more of the id"))
+        }
+    }
 }
 
 /// Shows the progress of work that takes long, in a terminal.
@@ -170,24 +198,13 @@ fn progress_bar(total: u64) -> ProgressBar {
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
-/// The times between which a query looks.
-pub(crate) fn times(
-    query: &Query,
-    now: SystemTime,
-) -> Result<(Option<Time>, Option<Time>), Failure> {
-    let now = Timestamp::try_from(now).unwrap_or_default();
-    let at = |text: Option<&str>| {
-        text.map(|text| moment(text, now).map(|time| Time(time.as_millisecond()))).transpose()
-    };
-    Ok((at(query.after())?, at(query.before())?))
-}
-
 /// What the user is told about a catalog that cannot be used.
 pub(crate) fn failure(error: &CatalogError) -> Failure {
     let hint = match error {
         CatalogError::Newer(_) => {
             "use that version, or another file with `--catalog`, or `quipu index --rebuild`"
         }
+        CatalogError::Older(_) => "`quipu index` completes it",
         CatalogError::Foreign(_) => "name another file with `--catalog`, or delete this one",
         CatalogError::Busy(_) => "try again when it has ended",
         CatalogError::Io { .. } | CatalogError::Sql { .. } => {

@@ -17,12 +17,14 @@ use crate::world::World;
 
 /// The commands that open the picker. Those for programs do not (`cat`, `export json`), nor those
 /// for many sessions, nor `follow`, which is for the session that is running.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 25] = [
+    "changes",
     "check",
     "clone",
     "compaction",
     "compress",
     "context",
+    "edit",
     "files",
     "fork",
     "history",
@@ -32,7 +34,11 @@ const COMMANDS: [&str; 19] = [
     "redact",
     "repair",
     "resume",
+    "rewind",
+    "rm",
+    "secrets",
     "show",
+    "split",
     "strip",
     "tree",
     "turns",
@@ -60,7 +66,7 @@ impl Unnamed {
         };
         let has_session = inner.try_contains_id("session").is_ok();
         let is_listed = COMMANDS.contains(&verb) && has_session;
-        let all = verb == "check" && is_given("all");
+        let all = matches!(verb, "check" | "secrets") && is_given("all");
         let mut outputs = inner.try_get_raw("output").ok().flatten().into_iter().flatten();
         let is_data = is_given("json") || outputs.any(|path| path == "-");
         if !is_listed || is_given("session") || is_data || all {
@@ -145,6 +151,12 @@ mod tests {
             "uncompress --all",
             "compaction --at 1",
             "resume",
+            "rewind --dry-run",
+            "changes",
+            "edit",
+            "split --at 3",
+            "rm --dry-run",
+            "secrets",
             "context --by tool",
             "price",
             "redact",
@@ -164,6 +176,9 @@ mod tests {
             "strip --json --preset light",
             "strip --preset light -o -",
             "check --all",
+            "secrets --all",
+            "secrets --json",
+            "split",
             "check last",
             "check --json",
             "cat",

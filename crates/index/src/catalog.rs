@@ -6,6 +6,7 @@
 //! `transcript::format::secret` finds; what was read is committed together with how far it was
 //! read, so it can be interrupted at any point.
 
+mod calls;
 mod computed;
 mod delta;
 mod forget;
@@ -15,6 +16,7 @@ mod list;
 mod messages;
 mod places;
 mod refresh;
+mod replace;
 mod room;
 mod rules;
 mod schema;
@@ -22,7 +24,6 @@ mod store;
 mod varint;
 mod verify;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,12 +32,14 @@ use rusqlite::{Connection, OpenFlags};
 use thiserror::Error;
 use transcript::conversation::place::Home;
 
+pub(crate) use calls::OpenCalls;
 pub(crate) use delta::{filter_word, meta};
 pub use known::KnownSession;
 pub(crate) use list::KnownFile;
 pub use list::agent_of;
 pub(crate) use places::{Places, RecordPlace};
 pub use refresh::{Refreshed, Work};
+pub use replace::Replaced;
 pub(crate) use schema::SPAN;
 
 /// An open catalog.
@@ -49,6 +52,9 @@ pub struct Catalog {
 /// Why a catalog cannot be used.
 #[derive(Debug, Error)]
 pub enum CatalogError {
+    /// An older version of the program made it, and nobody may change it now.
+    #[error("`{}` was made by an older version of quipu", .0.display())]
+    Older(PathBuf),
     /// Another version of the program made it, and this one does not know its form.
     #[error("`{}` was made by a newer version of quipu", .0.display())]
     Newer(PathBuf),
@@ -107,12 +113,16 @@ impl Catalog {
         Catalog::open_file(path)
     }
 
-    /// Opens the catalog in that file, if there is one of this version. It is not changed.
+    /// Opens the catalog in that file, if there is one. It is not changed: one of an older version
+    /// is an error.
     pub fn open_if_there(path: &Path) -> Result<Option<Catalog>, CatalogError> {
         let io = |source| CatalogError::Io { path: path.to_owned(), source };
         let path = std::path::absolute(path).map_err(io)?;
-        if !path.try_exists().map_err(io)? || schema::is_older(&path) {
+        if !path.try_exists().map_err(io)? {
             return Ok(None);
+        }
+        if schema::is_older(&path) {
+            return Err(CatalogError::Older(path));
         }
         Catalog::open_file(path).map(Some)
     }
@@ -138,26 +148,6 @@ impl Catalog {
 
     pub(crate) fn sql(&self, source: rusqlite::Error) -> CatalogError {
         CatalogError::Sql { path: self.path.clone(), source }
-    }
-
-    /// Deletes a catalog that is damaged, or of another version, so that a new one can be made.
-    /// If another process has made a new one already, that one stays.
-    pub fn remove(path: &Path) -> Result<(), CatalogError> {
-        let _lock = lock(path)?;
-        let is_fit = |catalog: Catalog| catalog.status().is_ok();
-        if Catalog::open(path).is_ok_and(is_fit) || !schema::is_ours(path) {
-            return Ok(());
-        }
-        for end in ["-wal", "-shm", ""] {
-            let name = beside(path, end);
-            match fs::remove_file(&name) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(CatalogError::Io { path: name, source });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::fs;
 use std::fs::OpenOptions;
 use std::io::Write;
 
@@ -189,6 +190,89 @@ fn a_deleted_session_is_known_by_its_title_and_prompt() {
     assert_same(&catalog, &fresh);
 }
 
+/// A folder that was moved, and a file of which something is missing at its new place.
+#[test]
+fn what_was_moved_is_known_only_where_it_is() {
+    let world = World::new();
+    for name in ["p/one.jsonl", "p/one/subagents/agent-1.jsonl", "p/two.jsonl"] {
+        world.put(name, (say(name, "apple") + &answer(name, 5) + &answer("more", 5)).as_bytes());
+    }
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    fs::rename(world.path("p"), world.path("q")).unwrap();
+    assert_eq!(world.refresh(&mut catalog).gone, 3);
+    let mut fresh = world.open("fresh.sqlite");
+    world.refresh(&mut fresh);
+    assert_same(&catalog, &fresh);
+    fs::rename(world.path("q"), world.path("r")).unwrap();
+    world.put("r/two.jsonl", answer("more", 5).as_bytes());
+    // Before it is brought up to date, usage belongs to the new place, too.
+    let ledger = catalog.current_ledger(&world.homes(), 1).unwrap();
+    let places = ledger.entries.iter().filter(|entry| entry.message.id != "p/two.jsonl");
+    let folders = places.map(|entry| ledger.source(entry).project.file_name().unwrap().to_owned());
+    assert!(folders.eq(["r", "r", "r"].map(std::ffi::OsString::from)));
+    world.refresh(&mut catalog);
+    let known = catalog.sessions(&[world.folder.path().join("home")]).unwrap();
+    let gone: Vec<&str> =
+        known.iter().filter(|one| one.is_deleted).map(|one| one.id.as_str()).collect();
+    assert_eq!((gone, known.len()), (vec!["two"], 3));
+}
+
+/// Where a disk is mounted at other times, there is an empty folder that nobody has changed.
+#[test]
+fn an_empty_folder_may_wait_for_a_disk() {
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "apple").as_bytes());
+    world.put("q/two.jsonl", say("b", "banana").as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    fs::rename(world.path("p"), world.folder.path().join("disk")).unwrap();
+    fs::create_dir(world.path("p")).unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::open(world.path("p")).unwrap().set_modified(old).unwrap();
+    fs::remove_file(world.path("q/two.jsonl")).unwrap();
+    assert_eq!(world.refresh(&mut catalog).gone, 1);
+    assert_eq!(catalog.status().unwrap().files, 1);
+}
+
+/// A reader that has begun before still sees what was removed, so that it cannot be overwritten.
+#[test]
+fn what_a_reader_still_sees_is_overwritten_later() {
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "pomegranate").as_bytes());
+    world.put("p/two.jsonl", say("b", "banana").as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    let reader = Connection::open(world.folder.path().join("c.sqlite")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM file").unwrap();
+    catalog.set_patience(Duration::ZERO).unwrap();
+    let path = world.path("p/one.jsonl");
+    catalog.forget_paths(&world.homes(), &[path.as_path()]).unwrap();
+    fs::remove_file(path).unwrap();
+    let has = |catalog: &Catalog| {
+        let wal = fs::read(world.folder.path().join("c.sqlite-wal")).unwrap_or_default();
+        let file = fs::read(catalog.path()).unwrap();
+        [file, wal].iter().any(|bytes| String::from_utf8_lossy(bytes).contains("pomegranate"))
+    };
+    assert!(has(&catalog));
+    reader.execute_batch("COMMIT").unwrap();
+    world.refresh(&mut catalog);
+    assert!(!has(&catalog));
+}
+
+#[test]
+fn an_older_catalog_is_not_changed_by_looking() {
+    let world = World::new();
+    let path = world.folder.path().join("c.sqlite");
+    assert!(Catalog::open_if_there(&path).unwrap().is_none());
+    drop(Catalog::open(&path).unwrap());
+    assert!(Catalog::open_if_there(&path).unwrap().is_some());
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(Catalog::open_if_there(&path), Err(CatalogError::Older(_))));
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
 #[test]
 fn sessions_are_listed_without_their_files() {
     let world = World::new();
@@ -332,7 +416,7 @@ fn files_that_are_no_catalog_are_refused() {
     fs::write(&path, b"not a database at all, but long enough to be taken for one").unwrap();
     // It is somebody's file, and stays.
     assert!(!Catalog::open(&path).unwrap_err().is_damage());
-    Catalog::remove(&path).unwrap();
+    assert_eq!(Catalog::replace(&path).unwrap(), Replaced::default());
     assert!(fs::read(&path).unwrap().starts_with(b"not a database"));
     fs::remove_file(&path).unwrap();
     let catalog = Catalog::open(&path).unwrap();
@@ -358,26 +442,79 @@ fn only_the_user_can_read_it() {
     }
 }
 
-#[test]
-fn a_damaged_catalog_can_be_removed() {
-    let world = World::new();
+/// A catalog with a session that is gone, closed.
+fn with_a_gone_session(world: &World) -> PathBuf {
     world.put("p/one.jsonl", say("a", "apple").as_bytes());
+    world.put("p/gone.jsonl", (say("b", "banana split") + &answer("m1", 5)).as_bytes());
     let path = world.folder.path().join("c.sqlite");
     let mut catalog = Catalog::open(&path).unwrap();
     world.refresh(&mut catalog);
+    fs::remove_file(world.path("p/gone.jsonl")).unwrap();
+    world.refresh(&mut catalog);
+    let homes = [world.folder.path().join("home")];
+    catalog.saw_limit(&homes[0], Time(9), 1.0, Time(8)).unwrap();
     catalog.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-    drop(catalog);
+    path
+}
+
+/// What only the old catalog knew.
+fn assert_known(world: &World, catalog: &Catalog) {
+    let homes = [world.folder.path().join("home")];
+    let sessions = catalog.sessions(&homes).unwrap();
+    let gone = sessions.iter().find(|one| one.id == "gone").unwrap();
+    assert_eq!((gone.is_deleted, gone.seen.prompt.as_deref()), (true, Some("banana split")));
+    assert_eq!(world.ledger(catalog).len(), 1);
+    assert_eq!(catalog.limits_seen(&homes).unwrap(), [Time(9)]);
+    assert!(contents(catalog).iter().any(|row| row.contains("|banana|")));
+}
+
+#[test]
+fn a_damaged_catalog_is_replaced() {
+    let world = World::new();
+    let path = with_a_gone_session(&world);
     let mut bytes = fs::read(&path).unwrap();
     bytes[100..4_096].fill(7);
     fs::write(&path, bytes).unwrap();
     let damage = |error: CatalogError| error.is_damage();
     assert!(Catalog::open(&path).and_then(|catalog| catalog.status()).is_err_and(damage));
-    Catalog::remove(&path).unwrap();
+    // Nothing of this one can be read: it stays.
+    let old = world.folder.path().join("c.sqlite.damaged");
+    let done = Catalog::replace(&path).unwrap();
+    assert_eq!(done, Replaced { kept: 0, old: Some(old.clone()) });
     let mut catalog = Catalog::open(&path).unwrap();
     assert_eq!(world.refresh(&mut catalog).read, 1);
     // One that is fit stays.
-    Catalog::remove(&path).unwrap();
+    Catalog::replace(&path).unwrap();
     assert_eq!(Catalog::open(&path).unwrap().status().unwrap().files, 1);
+    // What is forgotten is not in old catalogs, either.
+    let homes = [world.folder.path().join("home")];
+    let one = catalog.sessions(&homes).unwrap().remove(0);
+    catalog.forget(&homes, &one).unwrap();
+    assert!(!old.exists());
+}
+
+#[test]
+fn what_only_an_old_catalog_knows_is_kept() {
+    let world = World::new();
+    let path = with_a_gone_session(&world);
+    let old = world.folder.path().join("c.sqlite.damaged");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("INSERT INTO messages VALUES (999, 1, x'00'); PRAGMA user_version = 99")
+        .unwrap();
+    drop(db);
+    assert!(matches!(Catalog::open(&path), Err(CatalogError::Newer(_))));
+    assert_eq!(Catalog::replace(&path).unwrap(), Replaced { kept: 1, old: None });
+    assert!(!world.folder.path().join("c.sqlite.newer").exists());
+    let mut catalog = Catalog::open(&path).unwrap();
+    assert_known(&world, &catalog);
+    assert_eq!(world.refresh(&mut catalog).read, 1);
+    assert_known(&world, &catalog);
+    // A list of messages that cannot be read is damage, though the database is sound.
+    let change =
+        "UPDATE messages SET list = x'05' WHERE file IN (SELECT number FROM file WHERE is_deleted)";
+    catalog.connection.execute_batch(change).unwrap();
+    drop(catalog);
+    assert_eq!(Catalog::replace(&path).unwrap(), Replaced { kept: 0, old: Some(old) });
 }
 
 /// Long files are read in pieces.

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::Money;
 use transcript::format::secret::Redactor;
@@ -31,6 +32,7 @@ use scan::NamedFile;
 pub use snippet::Snippet;
 
 use crate::catalog::{Catalog, CatalogError, SPAN};
+use crate::moment::moment;
 
 /// How a search is done.
 #[derive(Debug)]
@@ -39,10 +41,6 @@ pub struct Wish<'a> {
     pub homes: &'a [PathBuf],
     /// Only sessions in these projects' folders.
     pub projects: Option<&'a HashSet<PathBuf>>,
-    /// Only sessions with something after this time.
-    pub after: Option<Time>,
-    /// Only sessions with something before this time.
-    pub before: Option<Time>,
     /// How many sessions are wanted.
     pub limit: usize,
     /// How many hits of a session are wanted.
@@ -288,6 +286,11 @@ impl Catalog {
         candidates: &[Candidate],
     ) -> rusqlite::Result<Vec<bool>> {
         let filters = &query.filters;
+        let now = Timestamp::try_from(wish.now).unwrap_or_default();
+        let [after, before] = [&filters.after, &filters.before].map(|text| {
+            let time = text.as_ref().and_then(|text| moment(text, now));
+            time.map(|time| time.as_millisecond())
+        });
         let has = |text: Option<&str>, part: &str| {
             text.is_some_and(|text| text.to_lowercase().contains(&part.to_lowercase()))
         };
@@ -306,8 +309,8 @@ impl Catalog {
                         .session
                         .as_ref()
                         .is_none_or(|start| session.id.starts_with(start.as_str()))
-                    && wish.after.is_none_or(|after| ended.is_some_and(|ended| ended >= after.0))
-                    && wish.before.is_none_or(|before| one.started.is_some_and(|at| at < before.0))
+                    && after.is_none_or(|after| ended.is_some_and(|ended| ended >= after))
+                    && before.is_none_or(|before| one.started.is_some_and(|at| at < before))
                     && wish.projects.is_none_or(|projects| projects.contains(&session.project))
             })
             .collect();

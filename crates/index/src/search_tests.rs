@@ -61,8 +61,6 @@ impl World {
         let wish = Wish {
             homes: &homes,
             projects: None,
-            after: None,
-            before: None,
             limit: usize::MAX,
             hits: 1,
             patience: Duration::from_secs(60),
@@ -197,6 +195,89 @@ fn finds_what_a_plain_scan_finds() {
     }
 }
 
+/// The words of a text in the simplest way: runs of letters, digits and `_`, in lower case, divided
+/// where a script without spaces begins or ends.
+fn plain_words(run: &Regex, text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for one in run.find_iter(text) {
+        let mut last = None;
+        for c in one.as_str().chars() {
+            let dense = crate::words::is_dense(c);
+            if last.replace(dense) != Some(dense) {
+                words.push(String::new());
+            }
+            words.last_mut().unwrap().extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+#[test]
+fn phrases_are_found_as_a_plain_scan_finds_them() {
+    let world = World::new();
+    let mut catalog = world.catalog("c.sqlite");
+    let run = Regex::new(r"[\p{Alphabetic}\p{N}_]+").unwrap();
+    let texts: Vec<(String, Vec<Vec<String>>)> = plain_texts(&world.root())
+        .into_iter()
+        .map(|(id, texts)| (id, texts.iter().map(|text| plain_words(&run, text)).collect()))
+        .collect();
+    let known: BTreeSet<String> = texts.iter().map(|(id, _)| id.clone()).collect();
+    let is_plain = |word: &String| {
+        word.chars().count() <= crate::words::LONGEST && !word.chars().any(crate::words::is_dense)
+    };
+    let long: Vec<&Vec<String>> =
+        texts.iter().flat_map(|(_, texts)| texts).filter(|words| words.len() > 3).collect();
+    let mut rng = testkit::Rng::new(19);
+    let mut tried = 0;
+    while tried < 100 {
+        let words = long[rng.below(long.len())];
+        let count = 2 + rng.below(2);
+        let at = rng.below(words.len() - count + 1);
+        let phrase = &words[at..at + count];
+        if !phrase.iter().all(is_plain) {
+            continue;
+        }
+        tried += 1;
+        let has = |words: &Vec<String>| words.windows(count).any(|part| part == phrase);
+        let having = texts.iter().filter(|(_, texts)| texts.iter().any(has));
+        let wanted: BTreeSet<String> = having.map(|(id, _)| id.clone()).collect();
+        let query = format!("\"{}\"", phrase.join(" "));
+        let found = world.found(&mut catalog, &query);
+        assert_eq!(found.intersection(&known).cloned().collect::<BTreeSet<_>>(), wanted, "{query}");
+    }
+}
+
+/// Of scripts without spaces, any part of a run is found, and nothing else.
+#[test]
+fn parts_of_dense_runs_are_found_as_a_plain_scan_finds_them() {
+    let world = World::new();
+    let mut catalog = world.catalog("c.sqlite");
+    let texts = plain_texts(&world.root());
+    let known: BTreeSet<String> = texts.iter().map(|(id, _)| id.clone()).collect();
+    let mut runs: BTreeSet<String> = BTreeSet::new();
+    for (_, texts) in &texts {
+        for word in texts.iter().flat_map(|text| crate::words::words(text)) {
+            if word.is_dense && word.text.chars().count() > 1 {
+                runs.insert(word.text.to_owned());
+            }
+        }
+    }
+    let runs: Vec<Vec<char>> = runs.iter().map(|run| run.chars().collect()).collect();
+    assert!(runs.len() > 10, "{}", runs.len());
+    let mut rng = testkit::Rng::new(19);
+    for _ in 0..50 {
+        let run = &runs[rng.below(runs.len())];
+        let count = 2 + rng.below(run.len() - 1);
+        let at = rng.below(run.len() - count + 1);
+        let part: String = run[at..at + count].iter().collect();
+        let having =
+            texts.iter().filter(|(_, texts)| texts.iter().any(|text| text.contains(&part)));
+        let wanted: BTreeSet<String> = having.map(|(id, _)| id.clone()).collect();
+        let found = world.found(&mut catalog, &part);
+        assert_eq!(found.intersection(&known).cloned().collect::<BTreeSet<_>>(), wanted, "{part}");
+    }
+}
+
 #[test]
 fn dense_scripts_are_found_by_any_two_characters() {
     let world = World::new();
@@ -251,6 +332,24 @@ fn phrases_exclusions_prefixes_and_filters() {
     assert_eq!(found("/[z]ebra/ kind:call"), ["three"]);
     assert_eq!(found("session:thr"), ["three"]);
     assert_eq!(found("tool:Edit model:claude-opus-4-5 file:zebra.rs"), ["three"]);
+    let answer = |id: &str, is_error: bool| {
+        let block = serde_json::json!({"type": "tool_result", "tool_use_id": id, "content": "okapi",
+            "is_error": is_error});
+        let line = serde_json::json!({"type": "user", "uuid": id, "message": {"role": "user",
+            "content": [block]}});
+        format!("{line}\n")
+    };
+    // Its call was read before.
+    let more = format!("{call}\n{}{}", answer("t", true), answer("other", true));
+    put(&home.join("three.jsonl"), more.as_bytes());
+    world.refresh(&mut catalog);
+    let mut found = |query: &str| world.found(&mut catalog, query).into_iter().collect::<Vec<_>>();
+    for query in
+        ["okapi tool:Edit error:", "okapi tool:Edit kind:result", "/okap[i]/ tool:Edit role:tool"]
+    {
+        assert_eq!(found(query), ["three"], "{query}");
+    }
+    assert_eq!(found("okapi tool:Bash"), [""; 0]);
     let title = "{\"type\":\"summary\",\"summary\":\"About okapis\",\"leafUuid\":\"x\"}\n\
                  {\"type\":\"tag\",\"tag\":\"giraffe\",\"sessionId\":\"four\"}\n";
     put(&home.join("four.jsonl"), title.as_bytes());
@@ -288,8 +387,6 @@ fn expressions_are_read_on_all_cores_and_bounded() {
     let wish = |limit: usize, hits: usize, patience: u64| Wish {
         homes: &homes,
         projects: None,
-        after: None,
-        before: None,
         limit,
         hits,
         patience: Duration::from_secs(patience),

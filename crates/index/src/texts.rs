@@ -65,8 +65,10 @@ impl TextKind {
 pub(crate) struct Passage {
     pub(crate) kind: TextKind,
     pub(crate) text: String,
-    /// The name of the tool, if it is a call.
+    /// The name of the tool, if it is a call; of a result, only the call says it.
     pub(crate) tool: Option<String>,
+    /// The id of the call that it is, or is the result of.
+    pub(crate) call: Option<String>,
     pub(crate) is_error: bool,
 }
 
@@ -75,7 +77,7 @@ pub(crate) fn texts(entry: &Entry<'_>, mask: &mut Mask<'_>) -> Vec<Passage> {
     let mut found = Vec::new();
     let mut add = |kind, text: &str| {
         let text = mask.text(text).into_owned();
-        found.push(Passage { kind, text, tool: None, is_error: false });
+        found.push(Passage { kind, text, tool: None, call: None, is_error: false });
     };
     match entry.kind() {
         Kind::User | Kind::Assistant => {
@@ -114,7 +116,8 @@ fn passage(
     mask: &mut Mask<'_>,
 ) -> Option<Passage> {
     let is_error = block.get("is_error").and_then(Json::bool) == Some(true);
-    let (kind, text, tool) = match (block.kind(), speaker) {
+    let id_in = |name: &str| block.get(name).and_then(Json::text).map(Cow::into_owned);
+    let (kind, text, call) = match (block.kind(), speaker) {
         (BlockKind::Text, Kind::Assistant) => (TextKind::Answer, block.text()?, None),
         (BlockKind::Text, _) if is_prompt => (TextKind::Prompt, block.text()?, None),
         (BlockKind::Text, _) => (TextKind::Note, block.text()?, None),
@@ -128,13 +131,14 @@ fn passage(
             let input = mask.json(&input);
             let strings = Json::parse(input.as_bytes()).map(collect).unwrap_or_default();
             let (text, tool) = (strings.join("\n"), block.tool().map(Cow::into_owned));
-            return Some(Passage { kind: TextKind::Call, text, tool, is_error: false });
+            let (kind, call) = (TextKind::Call, id_in("id"));
+            return Some(Passage { kind, text, tool, call, is_error: false });
         }
-        (kind, _) if kind.is_result() => (TextKind::Result, result(block), None),
+        (kind, _) if kind.is_result() => (TextKind::Result, result(block), id_in("tool_use_id")),
         _ => return None,
     };
     let is_error = is_error && kind == TextKind::Result;
-    Some(Passage { kind, text: mask.text(&text).into_owned(), tool, is_error })
+    Some(Passage { kind, text: mask.text(&text).into_owned(), tool: None, call, is_error })
 }
 
 /// The text of a result.
@@ -169,11 +173,4 @@ fn collect(value: Json<'_>) -> Vec<Cow<'_, str>> {
         }
     }
     strings
-}
-
-/// The file that a call touches, as its input names it.
-pub(crate) fn touched(block: &Block<'_>) -> Option<String> {
-    let input = block.get("input")?.object()?;
-    let name = ["file_path", "notebook_path", "filePath"].iter().find_map(|name| input.text(name));
-    name.map(Cow::into_owned).filter(|path| !path.is_empty())
 }

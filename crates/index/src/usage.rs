@@ -123,7 +123,7 @@ pub struct Row {
     pub key: String,
     /// What its messages took and cost.
     pub sum: Spending,
-    /// It is a block whose beginning nobody reported.
+    /// It is a block whose beginning nobody reported, or has such blocks.
     pub is_estimate: bool,
 }
 
@@ -160,8 +160,9 @@ impl Report {
         self.rest = left_out.len();
         if self.rest > 0 {
             let mut sum = Spending::default();
+            let is_estimate = left_out.iter().any(|row| row.is_estimate);
             left_out.into_iter().for_each(|row| sum += row.sum);
-            self.rows.push(Row { key: REST.to_owned(), sum, is_estimate: false });
+            self.rows.push(Row { key: REST.to_owned(), sum, is_estimate });
         }
     }
 }

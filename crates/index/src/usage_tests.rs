@@ -46,3 +46,14 @@ fn sums_of_money_do_not_depend_on_their_order() {
     assert_eq!(sum(&costs), sum(&back));
     assert_eq!(sum(&costs).map(Money::dollars), Some(12_346.278_900_001));
 }
+
+#[test]
+fn a_sum_of_estimates_is_one() {
+    let row = |is_estimate| Row { key: "x".to_owned(), sum: Spending::default(), is_estimate };
+    let shortened = |left_out| {
+        let mut report = Report { rows: vec![row(left_out), row(false)], ..Report::default() };
+        report.shorten(By::Block, 1, |_| true);
+        report.rows.iter().map(|row| row.is_estimate).collect::<Vec<_>>()
+    };
+    assert_eq!([shortened(true), shortened(false)], [[false, true], [false, false]]);
+}

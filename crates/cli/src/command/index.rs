@@ -62,16 +62,20 @@ pub(crate) fn index(world: &mut World, args: &IndexArgs) -> Result<(), Failure> 
     }
     let path = args.catalog.path(world)?;
     let fail = |error| catalog::failure(&error);
-    if args.status && !path.exists() {
-        return Ok(world.out.note(&format!("there is no catalog `{}` yet", path.display()))?);
-    }
     let (catalog, done) = if args.status {
-        (Catalog::open(&path).map_err(fail)?, Refreshed::default())
+        match Catalog::open_if_there(&path) {
+            Ok(Some(catalog)) => (catalog, Refreshed::default()),
+            Ok(None) => {
+                let text = format!("there is no catalog `{}` yet", path.display());
+                return Ok(world.out.note(&text)?);
+            }
+            Err(error) => return Err(fail(error)),
+        }
     } else {
         if args.rebuild {
             match Catalog::open(&path).and_then(|mut catalog| catalog.forget_contents()) {
                 Err(error) if error.is_damage() || matches!(error, CatalogError::Newer(_)) => {
-                    Catalog::remove(&path).map_err(fail)?;
+                    catalog::replace(world, &path, &error)?;
                 }
                 done => done.map_err(fail)?,
             }
@@ -114,18 +118,20 @@ fn forget(world: &mut World, args: &IndexArgs, name: &str) -> Result<(), Failure
     let fail = |error| catalog::failure(&error);
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let (mut catalog, _) = args.catalog.open(world)?;
-    let session = catalog::known(world, &catalog, name)?;
-    if !session.is_deleted {
-        let message = format!("the file of session `{}` is still there", one_line(&session.id));
+    let known = catalog::known(world, &catalog, name)?;
+    let id = known.first().map(|session| session.id.as_str()).unwrap_or_default();
+    if known.iter().any(|session| !session.is_deleted) {
+        let message = format!("the file of session `{}` is still there", one_line(id));
         let hint = "only what is known of deleted sessions can be forgotten";
         return Err(Failure::usage(message, Some(hint)));
     }
-    catalog.forget(&homes, &session).map_err(fail)?;
-    if args.json {
-        let forgotten = ForgetJson { v: JSON_VERSION, forgotten: &session.id };
-        return Ok(world.out.json(&forgotten)?);
+    for session in &known {
+        catalog.forget(&homes, session).map_err(fail)?;
     }
-    Ok(writeln!(world.out, "forgot session {}", one_line(&session.id))?)
+    if args.json {
+        return Ok(world.out.json(&ForgetJson { v: JSON_VERSION, forgotten: id })?);
+    }
+    Ok(writeln!(world.out, "forgot session {}", one_line(id))?)
 }
 
 /// The whole of `--forget --json`.

@@ -11,9 +11,10 @@ use crate::pick::{PickWish, Scope};
 ///
 /// Enter shows the session, Ctrl-R resumes it in Claude Code, Ctrl-F forks it, Ctrl-Y copies its
 /// id; Esc leaves, with exit code 130. Arrows and Page Up/Down select. Commands for one session
-/// (`show`, `tree`, `turns`, `history`, `files`, `context`, `price`, `export md`, `check`,
-/// `repair`, `strip`, `clone`, `fork`, `resume`) open the same screen in a terminal if you name no
-/// session; Enter then does what the command does.
+/// (`show`, `tree`, `turns`, `history`, `files`, `context`, `price`, `changes`, `check`, `secrets`,
+/// `export md`, `export html`, `compaction`, `repair`, `strip`, `compress`, `uncompress`, `redact`,
+/// `edit`, `split`, `rewind`, `clone`, `fork`, `resume`, `rm`) open the same screen in a terminal
+/// if you name no session; Enter then does what the command does.
 #[derive(clap::Args, Debug)]
 pub(crate) struct PickArgs {
     /// What is typed already

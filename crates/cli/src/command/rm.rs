@@ -1,7 +1,5 @@
 //! `quipu rm`: removes a session with everything that belongs to it.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 use transcript::conversation::place::{Session, Thing};
 use transcript::conversation::preview::preview;
@@ -112,13 +110,8 @@ pub(crate) fn rm(world: &mut World, args: &RmArgs) -> Result<(), Failure> {
 fn forget(world: &mut World, args: &RmArgs, session: &Session) -> Result<(), Failure> {
     // A session that was given by its path may be in no home.
     let homes = world.homes().map(|homes| homes.list).unwrap_or_default();
-    let homes: Vec<PathBuf> = homes.into_iter().map(|home| home.root).collect();
     let Some(mut catalog) = args.catalog.open_to_forget(world)? else { return Ok(()) };
-    let forgotten = catalog.sessions(&homes).and_then(|known| {
-        let mut its = known.iter().filter(|one| one.path == session.path);
-        its.try_for_each(|one| catalog.forget(&homes, one))
-    });
-    if let Err(error) = forgotten {
+    if let Err(error) = catalog.forget_paths(&homes, &[&session.path]) {
         world.out.note(&format!("the catalog still has the session: {error}"))?;
     }
     Ok(())

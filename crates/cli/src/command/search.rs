@@ -109,6 +109,7 @@ struct HitJson<'a> {
     turn: Option<usize>,
     line: u64,
     agent: Option<&'a str>,
+    branch: Option<&'a str>,
     role: &'a str,
     kind: &'a str,
     snippet: &'a str,
@@ -124,7 +125,6 @@ pub(crate) fn search(world: &mut World, args: &SearchArgs) -> Result<(), Failure
         Failure::usage(error.to_string(), Some("`quipu search --help` shows what a query can be"))
     })?;
     args.files.iter().for_each(|file| query.add_file(file));
-    let (after, before) = catalog::times(&query, world.now)?;
     let projects = if args.here { Some(folders_here(world)?) } else { None };
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let (mut catalog, _) = args.catalog.open(world)?;
@@ -132,8 +132,6 @@ pub(crate) fn search(world: &mut World, args: &SearchArgs) -> Result<(), Failure
     let wish = Wish {
         homes: &homes,
         projects: projects.as_ref(),
-        after,
-        before,
         limit: args.limit,
         hits: args.hits,
         patience: PATIENCE,
@@ -237,6 +235,7 @@ fn hit_json(hit: &Hit) -> HitJson<'_> {
         turn: hit.turn,
         line: hit.line,
         agent: hit.agent.as_deref(),
+        branch: hit.branch.as_deref(),
         role: hit.role,
         kind: hit.kind,
         snippet: &hit.snippet.text,
@@ -272,13 +271,22 @@ fn describe(world: &mut World, session: &FoundSession) -> Result<(), Failure> {
         writeln!(world.out, "{lead} {text}")?;
     }
     if !session.is_deleted {
-        let turn = session.hits.iter().find_map(|hit| hit.turn);
-        let turn = turn.map(|turn| format!(" --turn {turn}")).unwrap_or_default();
-        let command = format!("  {} show {}{turn}", world.again(), quoted(&short));
+        let command = format!("  {} show {}{}", world.again(), quoted(&short), place_of(session));
         let command = world.out.style(DIM, &command);
         writeln!(world.out, "{command}")?;
     }
     Ok(writeln!(world.out)?)
+}
+
+/// The options of `quipu show` that open a session where it fits: at a turn, else on a branch.
+fn place_of(session: &FoundSession) -> String {
+    let turn = session.hits.iter().find_map(|hit| hit.turn);
+    let branch = session.hits.iter().find_map(|hit| hit.branch.as_deref());
+    match (turn, branch) {
+        (Some(turn), _) => format!(" --turn {turn}"),
+        (None, Some(branch)) => format!(" --branch {}", quoted(branch)),
+        (None, None) => String::new(),
+    }
 }
 
 /// The snippet with what was found highlighted.

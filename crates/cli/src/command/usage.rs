@@ -260,10 +260,9 @@ fn explained_session(
         }
         Err(failure) => failure,
     };
-    match catalog.map(|catalog| catalog::known(world, catalog, name)) {
-        Some(Ok(known)) if known.is_deleted => Ok((known.id, known.project)),
-        _ => Err(failure),
-    }
+    let known = catalog.map(|catalog| catalog::known(world, catalog, name));
+    let known = known.and_then(Result::ok).into_iter().flatten().find(|known| known.is_deleted);
+    known.map(|known| (known.id, known.project)).ok_or(failure)
 }
 
 /// All messages: what the catalog has of files that have not changed, and the others read.

@@ -22,7 +22,6 @@ use transcript::format::threads;
 
 use super::rows::is_same;
 use super::state::{News, Peek};
-use crate::catalog::times;
 use crate::screen::Waker;
 
 /// How long a query waits for the next key.
@@ -128,9 +127,9 @@ fn look(sources: &Sources, mut unseen: Vec<(usize, Session)>, report: &Reporter)
 
 /// What the catalog knows as it is, if there is one, by path.
 fn known(sources: &Sources) -> Option<Vec<index::catalog::KnownSession>> {
-    let path = sources.catalog.as_ref().ok().filter(|path| path.is_file())?;
+    let path = sources.catalog.as_ref().ok()?;
     let roots = roots(sources);
-    let mut known = Catalog::open(path).ok()?.sessions(&roots).ok()?;
+    let mut known = Catalog::open_if_there(path).ok()??.sessions(&roots).ok()?;
     known.sort_by(|a, b| a.path.cmp(&b.path));
     Some(known)
 }
@@ -171,13 +170,10 @@ fn answer(catalog: &mut Catalog, sources: &Sources, text: &str) -> Result<Found,
         Err(QueryError::Empty) => return Ok(Found::default()),
         query => query.map_err(|error| error.to_string())?,
     };
-    let (after, before) = times(&query, sources.now).map_err(|failure| failure.to_string())?;
     let homes = roots(sources);
     let wish = Wish {
         homes: &homes,
         projects: sources.projects.as_ref(),
-        after,
-        before,
         limit: MOST,
         hits: 1,
         patience: PATIENCE,

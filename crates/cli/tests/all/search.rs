@@ -110,6 +110,78 @@ fn a_damaged_catalog_is_made_anew_and_another_one_is_refused() {
     assert!(fs::read_to_string(notes).unwrap().starts_with("what I must not forget"));
 }
 
+/// The version of a catalog is in the head of its file.
+fn set_version(env: &Env, version: u32) -> Vec<u8> {
+    let path = env.path(".cache/quipu/catalog.sqlite");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[60..64].copy_from_slice(&version.to_be_bytes());
+    fs::write(path, &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_catalog_of_another_version_is_changed_only_when_that_is_wanted() {
+    let env = Env::with_samples();
+    env.output(&["index"]);
+    for file in testkit::files_under(&[env.path(".claude/projects")]) {
+        if file.path.to_string_lossy().contains("d51c8060") {
+            fs::remove_file(&file.path).unwrap();
+        }
+    }
+    env.output(&["index"]);
+    let catalog = env.path(".cache/quipu/catalog.sqlite");
+    let mut text = String::new();
+    let cases: [(u32, &[&[&str]]); 2] = [
+        (3, &[&["index", "--status"], &["usage", "--limit", "1", "--csv"]]),
+        (99, &[&["search", "boots"], &["index", "--status"], &["usage", "--limit", "1", "--csv"]]),
+    ];
+    for (version, commands) in cases {
+{
+        let before = set_version(&env, version);
+        for args in commands {
+            let shown = env.run(args).replace(env.path("").to_str().unwrap(), "[HOME]/");
+            writeln!(text, "### version {version}: {}\n{shown}", args.join(" ")).unwrap();
+        }
+        assert!(fs::read(&catalog).unwrap() == before, "version {version} was changed");
+    }
+    let output = env.output(&["index", "--rebuild"]);
+    assert!(output.status.success(), "{}", env.show(&output));
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(note.contains("what is known of 1 session without a file is kept"), "{note}");
+    assert_eq!(found(&env, &["boots"]), ["d51c8060"]);
+    for part in ["older version of quipu", "newer version of quipu", "without those that are gone"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// A folder that gets another name is no new session, and the old one is not deleted.
+#[test]
+fn moved_sessions_are_known_only_where_they_are() {
+    let env = Env::with_samples();
+    env.output(&["index"]);
+    let files = testkit::files_under(&[env.path(".claude/projects")]);
+    let file = files
+        .iter()
+        .find(|file| file.path.ends_with("d51c8060-43e2-4943-83ac-df8ce666b53d.jsonl"))
+        .unwrap();
+    let folder = file.path.parent().unwrap();
+    fs::rename(folder, folder.with_file_name("-srv-elsewhere")).unwrap();
+    let by_project = |more: &[&str]| {
+        let args = [&["usage", "--json", "--by", "project"], more].concat();
+        let found: Value = serde_json::from_slice(&env.output(&args).stdout).unwrap();
+        found["rows"].clone()
+    };
+    let plain = by_project(&["--no-catalog"]);
+    assert_eq!(by_project(&[]), plain);
+    assert_eq!(found(&env, &["boots"]), ["d51c8060"]);
+    assert_eq!(by_project(&[]), plain);
+    let status = env.output(&["index", "--status", "--json"]).stdout;
+    let status: Value = serde_json::from_slice(&status).unwrap();
+    assert_eq!(status["deleted"], 0);
+    let output = env.output(&["index", "--forget", "d51c8060"]);
+    assert!(env.show(&output).contains("is still there"));
+}
+
 /// Ended at random moments, the next run gives the same catalog as a fresh one; two at once, too.
 #[test]
 fn interrupted_runs_lose_nothing() {
@@ -133,6 +205,11 @@ fn interrupted_runs_lose_nothing() {
         ended += usize::from(child.try_wait().unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
+        if round % 5 == 4 {
+            // The next run goes on, and then all is there.
+            let output = env.output(&["index", "--verify"]);
+            assert!(output.status.success(), "{}", env.show(&output));
+        }
     }
     assert!(ended > 10, "only {ended} of 50 were ended");
     let index = |name: &str| env.command(&["index", "--catalog", name]).output().unwrap();

@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
+use transcript::conversation::tool;
 use transcript::conversation::usage::{
     CountedFile, FileMessages, MessageCounter, MessageUsage, messages_in,
 };
@@ -14,9 +15,10 @@ use transcript::format::entry::Entry;
 use transcript::format::file::Lines;
 use transcript::format::secret::{Mask, Redactor};
 
+use super::calls::OpenCalls;
 use super::list::{FoundFile, KnownFile, Stamp};
 use super::schema::SPAN;
-use crate::texts::{Passage, texts, touched};
+use crate::texts::{Passage, texts};
 use crate::words::{Segmented, lower};
 
 /// What one record adds to the text index.
@@ -38,6 +40,8 @@ pub(crate) struct Delta {
     pub(crate) lines: u64,
     pub(crate) tail: Vec<u8>,
     pub(crate) records: u64,
+    /// The calls that have no result up to there.
+    pub(crate) open_calls: OpenCalls,
     pub(crate) prompts: u64,
     pub(crate) messages: Vec<MessageUsage>,
     pub(crate) texts: Vec<TextRow>,
@@ -65,15 +69,13 @@ pub(crate) fn read(
 ) -> transcript::Result<()> {
     let mut file = files::open(&found.path)?;
     let begin = match known {
-        Some(known) if !known.is_deleted && is_same(&mut file, known)? => {
-            (known.read_to, known.lines, known.records)
-        }
-        _ => (0, 0, 0),
+        Some(known) if !known.is_deleted && is_same(&mut file, known)? => Begin::after(known),
+        _ => Begin::default(),
     };
     // Opened again: a copy of the handle would share its position.
     let mut source = files::open(&found.path)?;
-    source.seek(SeekFrom::Start(begin.0))?;
-    let mut lines = Lines::from(source, begin.0, begin.1);
+    source.seek(SeekFrom::Start(begin.offset))?;
+    let mut lines = Lines::from(source, begin.offset, begin.lines);
     let mut piece = Piece::new(begin, redactor);
     let mut is_ended = true;
     while let Some(line) = lines.next_line()? {
@@ -86,8 +88,7 @@ pub(crate) fn read(
         is_ended = line.ended;
         piece.delta.lines = line.number.unwrap_or(piece.delta.lines);
         if piece.size > PIECE || piece.delta.to - piece.delta.from > LONGEST_PIECE {
-            let end = (piece.delta.to, piece.delta.lines, piece.records);
-            let next = Piece::new(end, redactor);
+            let next = Piece::new(piece.end(), redactor);
             let done = std::mem::replace(&mut piece, next).finish(&mut file)?;
             if !pass(done) {
                 return Ok(());
@@ -160,6 +161,23 @@ fn tail(file: &mut File, end: u64) -> io::Result<Vec<u8>> {
     Ok(Sha256::digest(&bytes)[..16].to_vec())
 }
 
+/// What is known of a file where a piece begins.
+#[derive(Default)]
+struct Begin {
+    offset: u64,
+    lines: u64,
+    records: u64,
+    open_calls: OpenCalls,
+}
+
+impl Begin {
+    /// Behind what was read of a file.
+    fn after(known: &KnownFile) -> Begin {
+        let KnownFile { read_to, lines, records, .. } = *known;
+        Begin { offset: read_to, lines, records, open_calls: known.open_calls.clone() }
+    }
+}
+
 struct Piece<'a> {
     delta: Delta,
     /// How many records the file has so far.
@@ -170,11 +188,17 @@ struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// A piece that begins after so many bytes, lines and records.
-    fn new((from, lines, records): (u64, u64, u64), redactor: &'a Redactor) -> Piece<'a> {
-        let delta = Delta { from, to: from, lines, ..Delta::default() };
+    fn new(begin: Begin, redactor: &'a Redactor) -> Piece<'a> {
+        let Begin { offset: from, lines, records, open_calls } = begin;
+        let delta = Delta { from, to: from, lines, open_calls, ..Delta::default() };
         let (counter, mask) = (MessageCounter::default(), Mask::new(redactor));
         Piece { delta, records, counter, mask, size: 0 }
+    }
+
+    /// Where the next piece begins.
+    fn end(&self) -> Begin {
+        let Delta { to: offset, lines, ref open_calls, .. } = self.delta;
+        Begin { offset, lines, records: self.records, open_calls: open_calls.clone() }
     }
 
     fn add(&mut self, entry: &Entry<'_>, line: u64) {
@@ -188,13 +212,14 @@ impl<'a> Piece<'a> {
         }
         for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
             if block.kind().is_call()
-                && let (Some(path), Some(tool)) = (touched(&block), block.tool())
+                && let (Some(path), Some(tool)) = (tool::file(&block), block.tool())
             {
                 let path = self.mask.text(&path).into_owned();
                 *self.delta.touched.entry((path, tool.into_owned())).or_default() += 1;
             }
         }
-        let passages = texts(entry, &mut self.mask);
+        let mut passages = texts(entry, &mut self.mask);
+        self.delta.open_calls.follow(&mut passages);
         let mut row = TextRow { record, text: Segmented::default(), meta: String::new() };
         for passage in &passages {
             row.text.add(&passage.text);

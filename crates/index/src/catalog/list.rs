@@ -13,6 +13,7 @@ use rusqlite::{OptionalExtension, Row, ToSql};
 use transcript::conversation::place::{Home, is_agent, transcripts_of};
 use transcript::conversation::usage::CountedFile;
 
+use super::calls::OpenCalls;
 use super::{Catalog, root_of};
 
 /// What the catalog knows of a file.
@@ -30,6 +31,7 @@ pub(crate) struct KnownFile {
     pub(crate) tail: Vec<u8>,
     pub(crate) is_deleted: bool,
     pub(crate) cwd: Option<String>,
+    pub(crate) open_calls: OpenCalls,
 }
 
 impl KnownFile {
@@ -152,8 +154,8 @@ fn broken_links(home: &Home) -> Vec<PathBuf> {
     links.map(|entry| entry.path()).filter(|path| !path.exists()).collect()
 }
 
-/// Whether a file is known not to be there: not that a folder on the way to it cannot be read, or
-/// is a link to a folder that is not there now.
+/// Whether a file is known not to be there: not that a folder on the way to it cannot be read, is a
+/// link to a folder that is not there now, or is another one now.
 fn is_gone(file: &KnownFile) -> bool {
     use ErrorKind::{NotADirectory, NotFound};
     match fs::metadata(&file.path) {
@@ -161,9 +163,21 @@ fn is_gone(file: &KnownFile) -> bool {
         Err(error) if !matches!(error.kind(), NotFound | NotADirectory) => false,
         Err(_) => {
             let mut folders = file.path.ancestors().take_while(|one| *one != file.project);
-            !folders.any(|folder| folder.is_symlink() && !folder.exists())
+            !folders.any(|folder| folder.is_symlink() && !folder.exists()) && was_removed(file)
         }
     }
+}
+
+/// Whether something can have been removed from the folder in which a file is missing: that changes
+/// the folder. An empty one that has not changed since the file did never had it: a disk is mounted
+/// there at other times.
+fn was_removed(file: &KnownFile) -> bool {
+    let Some(folder) = file.path.ancestors().skip(1).find(|folder| folder.exists()) else {
+        return true;
+    };
+    let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    let changed = fs::metadata(folder).map(|found| Stamp::of(&found).modified);
+    !is_empty || changed.map_or(true, |changed| changed >= file.stamp.modified)
 }
 
 impl Plan {
@@ -255,7 +269,7 @@ impl Catalog {
 fn known(condition: &str) -> String {
     format!(
         "SELECT number, project, path, session, is_agent, size, modified, inode, read_to, lines, \
-         tail, is_deleted, cwd, records FROM file {condition}"
+         tail, is_deleted, cwd, records, open_calls FROM file {condition}"
     )
 }
 
@@ -276,6 +290,7 @@ impl KnownFile {
             is_deleted: row.get(11)?,
             cwd: row.get(12)?,
             records: number(13)?,
+            open_calls: OpenCalls::of_bytes(row.get_ref(14)?.as_blob()?),
         })
     }
 }

@@ -13,12 +13,12 @@ use transcript::format::time::Time;
 
 use super::Catalog;
 use super::store::integer;
-use super::varint::{pull, push};
+use super::varint::{pull, pull_text, push, push_text};
 
 /// The messages of a file, as bytes: how many there are, the texts that they share, each with its
 /// length, then the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct MessageList(Vec<u8>);
+pub(super) struct MessageList(pub(super) Vec<u8>);
 
 impl MessageList {
     pub(super) fn of(messages: &[MessageUsage]) -> MessageList {
@@ -26,9 +26,7 @@ impl MessageList {
         let mut body = Vec::with_capacity(messages.len() * 64);
         for message in messages {
             let usage = message.usage;
-            let id = message.id.as_bytes();
-            push(&mut body, id.len() as u64);
-            body.extend_from_slice(id);
+            push_text(&mut body, &message.id);
             let flags = [usage.at_least, message.is_sidechain, message.time.is_some()];
             push(&mut body, (0..).zip(flags).map(|(bit, flag)| u64::from(flag) << bit).sum());
             for text in
@@ -55,8 +53,7 @@ impl MessageList {
         push(&mut bytes, messages.len() as u64);
         push(&mut bytes, texts.list.len() as u64);
         for text in &texts.list {
-            push(&mut bytes, text.len() as u64);
-            bytes.extend_from_slice(text.as_bytes());
+            push_text(&mut bytes, text);
         }
         bytes.extend_from_slice(&body);
         MessageList(bytes)
@@ -111,13 +108,6 @@ impl MessageList {
         }
         Some(messages).filter(|messages| messages.len() == count)
     }
-}
-
-fn pull_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
-    let length = usize::try_from(pull(bytes)?).ok()?;
-    let (text, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    std::str::from_utf8(text).ok()
 }
 
 /// Texts that several messages have, in the order of their first use.

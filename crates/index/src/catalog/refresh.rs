@@ -108,12 +108,12 @@ impl Catalog {
         let total = plan.read.iter().map(|(found, known)| new_bytes(found, known.as_ref())).sum();
         let done = Refreshed { same: plan.same, gone: plan.gone.len(), ..Refreshed::default() };
         let mut writer = Writer { db, plan, work, progress, total, uncommitted: 0, done };
-        let forgotten = plan.gone.iter().try_for_each(|file| store::forget_text(db, file));
-        let written = forgotten.and_then(|()| match work.threads {
+        let written = match work.threads {
             0 | 1 => writer.write_alone(),
             threads => writer.write_from(threads.min(plan.read.len())),
-        });
-        match written {
+        };
+        // Only when everything is read, it is known what was only moved.
+        match written.and_then(|()| self.part_with(plan, work.homes)) {
             Ok(()) => db.execute_batch("COMMIT")?,
             Err(error) => {
                 // The first error says what is wrong.

@@ -69,7 +69,7 @@ impl Catalog {
     /// the next refresh does it.
     pub(super) fn sweep(&self) -> rusqlite::Result<()> {
         let db = &self.connection;
-        if setting(db, REMAINS)?.is_some() && overwrite(db).is_ok() {
+        if setting(db, REMAINS)?.is_some() && overwrite(db).unwrap_or(false) {
             db.execute("DELETE FROM setting WHERE name = ?", [REMAINS])?;
         }
         Ok(())
@@ -77,11 +77,12 @@ impl Catalog {
 }
 
 /// Leaves nothing in the file of what was removed: words of removed texts stay until the index is
-/// merged, and what was moved or removed stays in free pages.
-pub(super) fn overwrite(db: &Connection) -> rusqlite::Result<()> {
-    db.execute_batch(
-        "INSERT INTO text (text) VALUES ('optimize'); VACUUM; PRAGMA wal_checkpoint(TRUNCATE);",
-    )
+/// merged, and what was moved or removed stays in free pages. Returns whether that was possible:
+/// what a reader still looks at cannot be overwritten.
+fn overwrite(db: &Connection) -> rusqlite::Result<bool> {
+    db.execute_batch("INSERT INTO text (text) VALUES ('optimize'); VACUUM;")?;
+    let is_blocked: bool = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    Ok(!is_blocked)
 }
 
 /// Hides secrets in what stays of files that are gone, or may be when they are to be read again.
@@ -124,7 +125,8 @@ fn mask_rows(db: &Connection, redactor: &Redactor) -> rusqlite::Result<()> {
 fn mask_touched(db: &Connection, mask: &mut Mask<'_>) -> rusqlite::Result<()> {
     let mut changed: Vec<(i64, String, String)> = Vec::new();
     let mut select = db.prepare(
-        "SELECT file, path FROM touched JOIN file ON number = file WHERE is_deleted GROUP BY 1, 2",
+        "SELECT DISTINCT file, touched.path FROM touched JOIN file ON number = file \
+         WHERE is_deleted",
     )?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {

@@ -10,7 +10,7 @@ use super::{Catalog, CatalogError, messages, store};
 /// "quip": says whose file it is.
 pub(super) const APPLICATION: i32 = 0x7175_6970;
 /// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
-const VERSION: i32 = 7;
+const VERSION: i32 = 8;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
@@ -78,10 +78,10 @@ CREATE VIRTUAL TABLE text USING fts5(
 ";
 
 /// What each version added to the one before, the second version first. The second reads files
-/// again, and so do the fourth and the seventh: only rows of deleted sessions cannot be made anew,
-/// and these stay ([`keep_deleted`]). Texts are words in lower case with spaces between them, so the simplest
-/// tokenizer is enough.
-const UPGRADES: [&str; 6] = [
+/// again, and so do the fourth, the seventh and the eighth: only rows of deleted sessions cannot be
+/// made anew, and these stay ([`keep_deleted`]). Texts are words in lower case with spaces between
+/// them, so the simplest tokenizer is enough.
+const UPGRADES: [&str; 7] = [
     "
 ALTER TABLE file ADD COLUMN forked_from TEXT;
 ALTER TABLE message ADD COLUMN turn INTEGER;
@@ -189,6 +189,10 @@ CREATE TABLE setting (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
+UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
+",
+    "
+ALTER TABLE file ADD COLUMN open_calls BLOB NOT NULL DEFAULT x'';
 UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
 ",
 ];

@@ -63,7 +63,7 @@ pub(super) fn clear(db: &Connection, number: i64) -> rusqlite::Result<()> {
     }
     clear_computed(db, number)?;
     db.prepare_cached(
-        "UPDATE file SET records = 0, prompts = 0, read_to = 0, forked_from = NULL \
+        "UPDATE file SET records = 0, prompts = 0, read_to = 0, forked_from = NULL, open_calls = x'' \
          WHERE number = ?",
     )?
     .execute([number])?;
@@ -126,7 +126,7 @@ pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Resu
     db.prepare_cached(
         "UPDATE file SET read_to = ?2, lines = ?3, tail = ?4, records = records + ?5, \
          prompts = prompts + ?6, cwd = coalesce(cwd, ?7), \
-         forked_from = coalesce(forked_from, ?8) WHERE number = ?1",
+         forked_from = coalesce(forked_from, ?8), open_calls = ?9 WHERE number = ?1",
     )?
     .execute(params![
         number,
@@ -137,6 +137,7 @@ pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Resu
         integer(delta.prompts),
         delta.cwd,
         delta.forked_from,
+        delta.open_calls.to_bytes(),
     ])?;
     Ok(())
 }
@@ -200,7 +201,8 @@ pub(super) fn forget_text(db: &Connection, file: &KnownFile) -> rusqlite::Result
         add_title(db, file.number)?;
     }
     clear_computed(db, file.number)?;
-    db.prepare_cached("UPDATE file SET is_deleted = 1 WHERE number = ?")?.execute([file.number])?;
+    db.prepare_cached("UPDATE file SET is_deleted = 1, open_calls = x'' WHERE number = ?")?
+        .execute([file.number])?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Numbers in few bytes.
+//! Numbers in few bytes, and texts.
 
 /// Adds a number, seven bits a byte, the lowest first.
 pub(super) fn push(bytes: &mut Vec<u8>, mut number: u64) {
@@ -21,4 +21,18 @@ pub(super) fn pull(bytes: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+/// Adds a text, its length first.
+pub(super) fn push_text(bytes: &mut Vec<u8>, text: &str) {
+    push(bytes, text.len() as u64);
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// Takes a text from the start; `None` if there is none.
+pub(super) fn pull_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+    let length = usize::try_from(pull(bytes)?).ok()?;
+    let (text, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    std::str::from_utf8(text).ok()
 }

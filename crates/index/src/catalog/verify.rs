@@ -15,7 +15,7 @@ const COMPARED: [(&str, &str); 3] = [
     (
         "file",
         "number, path, session, is_agent, size, read_to, lines, cwd, title, prompt, branch, \
-         version, started, ended, records, prompts, forked_from",
+         version, started, ended, records, prompts, forked_from, open_calls",
     ),
     ("messages", "file, count, list"),
     ("touched", "file, path, tool, calls"),
@@ -44,7 +44,7 @@ impl Catalog {
         Ok(wrong)
     }
 
-    fn structure(&self) -> rusqlite::Result<Vec<String>> {
+    pub(super) fn structure(&self) -> rusqlite::Result<Vec<String>> {
         let mut statement = self.connection.prepare("PRAGMA integrity_check(10)")?;
         let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
         let lines: rusqlite::Result<Vec<String>> = lines.collect();

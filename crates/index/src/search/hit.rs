@@ -1,5 +1,6 @@
 //! Where a session fits a query: the turn, the line, and the text around it.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -26,12 +27,30 @@ pub struct Hit {
     pub line: u64,
     /// The sub-agent whose file it is in.
     pub agent: Option<String>,
+    /// The id of its record, if that is on a branch that is not live: an abandoned one, or that of
+    /// a sub-agent in the session's file.
+    pub branch: Option<String>,
     /// Who says it.
     pub role: &'static str,
     /// What it is.
     pub kind: &'static str,
     /// The text around it.
     pub snippet: Snippet,
+}
+
+impl Hit {
+    /// In a record of that id, in the file of that sub-agent or of the session.
+    fn new(
+        (agent, id): (Option<String>, Option<String>),
+        turn: Option<u64>,
+        line: u64,
+        kind: TextKind,
+        snippet: Snippet,
+    ) -> Hit {
+        let turn = turn.filter(|_| agent.is_none()).and_then(|turn| usize::try_from(turn).ok());
+        let branch = id.filter(|_| agent.is_none() && turn.is_none());
+        Hit { turn, line, agent, branch, role: kind.role(), kind: kind.name(), snippet }
+    }
 }
 
 /// A record that may be shown.
@@ -109,14 +128,14 @@ impl Spots {
             }
             let Some(Some(opened)) = &mut open[file] else { continue };
             let mut mask = Mask::new(wish.redactor);
-            let found = opened.look(place, |entry| best(entry, query, &mut mask));
-            let Ok(Some((kind, snippet))) = found else { continue };
+            let found = opened.look(place, |entry| {
+                let id = entry.uuid().map(Cow::into_owned);
+                best(entry, query, &mut mask).map(|(kind, snippet)| (id, kind, snippet))
+            });
+            let Ok(Some((id, kind, snippet))) = found else { continue };
             if seen.insert(snippet.text.clone()) {
                 let agent = opened.agent.clone();
-                let turn = place.turn.filter(|_| agent.is_none());
-                let turn = turn.and_then(|turn| usize::try_from(turn).ok());
-                let (role, kind) = (kind.role(), kind.name());
-                hits.push(Hit { turn, line: place.line, agent, role, kind, snippet });
+                hits.push(Hit::new((agent, id), place.turn, place.line, kind, snippet));
             }
         }
         (hits, made)
@@ -133,7 +152,7 @@ pub(super) fn of_fits<E>(
     fits.sort_by_key(|fit| (fit.kind, agent_of(&fit.file.1).is_some(), fit.line));
     let mut known: HashMap<i64, Vec<RecordPlace>> = HashMap::new();
     let mut hits = Vec::new();
-    for Fit { file: (number, path), record, line, kind, snippet } in fits {
+    for Fit { file: (number, path), record, id, line, kind, snippet } in fits {
         let agent = agent_of(&path);
         let mut turn = None;
         if agent.is_none() {
@@ -142,9 +161,9 @@ pub(super) fn of_fits<E>(
                 slot.insert(places.unwrap_or_default());
             }
             let place = usize::try_from(record).ok().and_then(|at| known[&number].get(at));
-            turn = place.and_then(|place| usize::try_from(place.turn?).ok());
+            turn = place.and_then(|place| place.turn);
         }
-        hits.push(Hit { turn, line, agent, role: kind.role(), kind: kind.name(), snippet });
+        hits.push(Hit::new((agent, id), turn, line, kind, snippet));
     }
     Ok(hits)
 }
@@ -154,7 +173,7 @@ pub(super) fn of_deleted(session: &FoundSession, query: &Query) -> Hit {
     let text = [session.title.as_deref(), session.prompt.as_deref()];
     let text = text.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     let snippet = Snippet::of(&text, query).unwrap_or_else(|| Snippet::start(&text));
-    Hit { turn: None, line: 0, agent: None, role: "client", kind: "title", snippet }
+    Hit::new((None, None), None, 0, TextKind::Title, snippet)
 }
 
 /// The text of a record that fits, and what it is. Without words in the query, the first text.

@@ -6,10 +6,12 @@
 
 use std::fmt::Write;
 
+use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
 use crate::catalog::filter_word;
+use crate::moment::{FORMS, moment};
 use crate::texts::TextKind;
 use crate::words::{Word, dense, lower, parts, words};
 
@@ -47,7 +49,9 @@ pub(super) struct Filters {
     pub(super) file: Vec<String>,
     /// Words of the index that a record must have.
     pub(super) record: Vec<String>,
+    /// Only sessions with something after this time; an age counts from when it is searched.
     pub(super) after: Option<String>,
+    /// Only sessions with something before this time.
     pub(super) before: Option<String>,
     pub(super) cost_over: Option<f64>,
 }
@@ -107,16 +111,6 @@ impl Query {
         self.filters.file.push(file.to_owned());
     }
 
-    /// The earliest time that it asks for.
-    pub fn after(&self) -> Option<&str> {
-        self.filters.after.as_deref()
-    }
-
-    /// The latest time that it asks for.
-    pub fn before(&self) -> Option<&str> {
-        self.filters.before.as_deref()
-    }
-
     fn add(&mut self, token: &Token<'_>, is_negated: bool) -> Result<(), QueryError> {
         let is_excluded = token.is_excluded || is_negated;
         if token.is_pattern {
@@ -157,19 +151,22 @@ impl Query {
     fn filter(&mut self, name: &str, value: &str) -> Result<bool, QueryError> {
         let filters = &mut self.filters;
         let text = Some(value.to_owned());
+        let wrong = |known: &str| {
+            let [filter, value, known] = [name, value, known].map(str::to_owned);
+            QueryError::Value { filter, value, known }
+        };
         let known = |list: &[&str]| {
-            if list.contains(&value) {
-                return Ok(());
-            }
-            let (filter, value, known) = (name.to_owned(), value.to_owned(), list.join(", "));
-            Err(QueryError::Value { filter, value, known })
+            if list.contains(&value) { Ok(()) } else { Err(wrong(&list.join(", "))) }
         };
         match name {
             "project" => filters.project = text,
             "branch" => filters.branch = text,
             "session" => filters.session = text,
-            "after" => filters.after = text,
-            "before" => filters.before = text,
+            "after" | "before" => {
+                moment(value, Timestamp::UNIX_EPOCH).ok_or_else(|| wrong(FORMS))?;
+                let time = if name == "after" { &mut filters.after } else { &mut filters.before };
+                *time = text;
+            }
             "file" => filters.file.push(value.to_owned()),
             "tool" => filters.record.push(filter_word("t", value)),
             "model" => filters.record.push(filter_word("m", value)),
@@ -187,11 +184,7 @@ impl Query {
             }
             "cost>" => match value.parse::<f64>() {
                 Ok(number) if number.is_finite() => filters.cost_over = Some(number),
-                _ => {
-                    let (filter, value) = (name.to_owned(), value.to_owned());
-                    let known = "a number of US dollars".to_owned();
-                    return Err(QueryError::Value { filter, value, known });
-                }
+                _ => return Err(wrong("a number of US dollars")),
             },
             _ => return Ok(false),
         }

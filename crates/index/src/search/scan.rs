@@ -4,6 +4,7 @@
 //! still looks at a long text; what is found does not depend on the number of threads; of each
 //! session, only a few places are kept.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use transcript::format::threads;
 use super::hit::{of_deleted, of_fits};
 use super::snippet::Snippet;
 use super::{Candidate, Found, Query, REMEMBERED, Wish};
-use crate::catalog::{Catalog, filter_word, meta};
+use crate::catalog::{Catalog, OpenCalls, filter_word, meta};
 use crate::texts::{Passage, TextKind, texts};
 
 /// A file of a session: its number in the catalog, and its path.
@@ -32,6 +33,8 @@ pub(super) struct Fit {
     pub(super) file: NamedFile,
     /// Which record of the file it is.
     pub(super) record: u64,
+    /// Its own id.
+    pub(super) id: Option<String>,
     /// The number of its line.
     pub(super) line: u64,
     pub(super) kind: TextKind,
@@ -192,6 +195,7 @@ impl Job {
         for named in files {
             let Ok(file) = files::open(&named.1) else { continue };
             let (mut lines, mut record) = (Lines::new(file), 0);
+            let mut open_calls = OpenCalls::default();
             while let Ok(Some(line)) = lines.next_line() {
                 if self.is_over() {
                     return None;
@@ -200,7 +204,8 @@ impl Job {
                     let Some(entry) = &one.entry else { continue };
                     record += 1;
                     // Looking for secrets takes much longer than looking for the expression.
-                    let plain = texts(entry, &mut Mask::none());
+                    let mut plain = texts(entry, &mut Mask::none());
+                    open_calls.follow(&mut plain);
                     if !has_filters(&self.query, &meta(entry, &plain)) || !self.fits(&plain) {
                         continue;
                     }
@@ -217,7 +222,8 @@ impl Job {
                         && seen.insert(snippet.text.clone())
                     {
                         let (file, line) = (named.clone(), one.line.unwrap_or(0));
-                        fits.push(Fit { file, record: record - 1, line, kind, snippet });
+                        let id = entry.uuid().map(Cow::into_owned);
+                        fits.push(Fit { file, record: record - 1, id, line, kind, snippet });
                     }
                 }
                 if missing.is_empty() && fits.len() >= self.hits {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
+use super::tool::file_in;
 use crate::format::json::{Json, Object, Shape};
 use crate::names::named;
 
@@ -87,9 +88,7 @@ pub fn touched(
     let input = input.object()?;
     let result = structured.filter(|json| json.shape() == Shape::Object).and_then(Json::object);
     let of_result = |name: &str| result.as_ref().and_then(|result| result.text(name));
-    let path = of_result("filePath").or_else(|| {
-        ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name))
-    });
+    let path = of_result("filePath").or_else(|| file_in(&input)).or_else(|| input.text("path"));
     let path = || path.clone().map(std::borrow::Cow::into_owned);
     match tool {
         "Read" => {

@@ -67,7 +67,13 @@ pub fn about(tool: &str, input: Json<'_>) -> String {
 /// The file that a call reads or writes.
 pub fn file<'a>(call: &Block<'a>) -> Option<Cow<'a, str>> {
     let input = call.get("input").filter(|_| call.kind() == BlockKind::ToolUse)?;
-    ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.text())
+    file_in(&input.object()?)
+}
+
+/// The file that the input of a call names.
+pub(crate) fn file_in<'a>(input: &Object<'a>) -> Option<Cow<'a, str>> {
+    let names = ["file_path", "notebook_path", "filePath"];
+    names.iter().find_map(|name| input.text(name)).filter(|path| !path.is_empty())
 }
 
 fn todos(input: &Object<'_>) -> String {

@@ -125,8 +125,13 @@ impl Ledger {
             let known = &self.entries[at];
             let [ours, theirs] = [&self.sources[number], &self.sources[known.source]];
             let records = Claim::new(&copy, ours).cmp(&Claim::new(&known.message, theirs));
+            let is_same = ours.session == theirs.session;
+            // It was only moved.
+            let presence =
+                if is_same { ours.is_gone.cmp(&theirs.is_gone) } else { Ordering::Equal };
             let age = || (ours.modified, &ours.session).cmp(&(theirs.modified, &theirs.session));
-            records.then_with(|| shared.order(number, known.source)).then_with(age).is_lt()
+            let order = records.then(presence).then_with(|| shared.order(number, known.source));
+            order.then_with(age).is_lt()
         };
         let entry = &mut self.entries[at];
         // Of several figures, the one with the most output is the latest; and if any record shows

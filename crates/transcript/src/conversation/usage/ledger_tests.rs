@@ -96,3 +96,24 @@ fn sub_agents_belong_to_their_sessions() {
     sessions.sort_unstable();
     assert_eq!(sessions, [("m1", "a"), ("m2", "a"), ("m3", "a"), ("m4", "a")]);
 }
+
+/// A file that was moved, of which a catalog still knows the old place.
+#[test]
+fn what_is_there_comes_before_what_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |project: &str| {
+        let project = folder.path().join(project);
+        let path = project.join("a.jsonl");
+        fs::create_dir_all(&project).unwrap();
+        fs::write(&path, answer("m1", "a", 1, 5, "") + "\n").unwrap();
+        FileMessages::read(&project, &path).unwrap()
+    };
+    for [gone, there] in [["old", "new"], ["new", "old"]] {
+        let mut old = read(gone);
+        old.source.is_gone = true;
+        let ledger = Ledger::new(vec![old, read(there)]);
+        let [entry] = ledger.entries.as_slice() else { panic!("one message") };
+        assert_eq!(ledger.source(entry).project, folder.path().join(there));
+        assert!(!ledger.is_gone(entry));
+    }
+}
