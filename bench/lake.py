@@ -41,7 +41,7 @@ IDS = {"session_id", "message_id", "call_id", "uuid", "parent_uuid", "forked_fro
 MB_PER_SECOND, MEMORY = 80, 250
 
 ON_PARQUET = """SELECT model, sum(output_tokens), sum(input_tokens + cache_read_tokens + cache_write_5m_tokens +
- cache_write_1h_tokens) FROM read_parquet('{lake}/calls/*/*.parquet', hive_partitioning = false) WHERE NOT is_copy
+ cache_write_1h_tokens) FROM read_parquet('{lake}/calls/day=*/*.parquet', hive_partitioning = false) WHERE NOT is_copy
  GROUP BY model ORDER BY 2 DESC"""
 ON_JSONL = """WITH found AS (SELECT message->>'$.id' AS id, any_value(message->>'$.model') AS model,
  max((message->>'$.usage.output_tokens')::BIGINT) AS output, max(coalesce((message->>'$.usage.input_tokens')::BIGINT, 0)
@@ -135,9 +135,9 @@ def asked_everywhere(home):
     """One question in DuckDB: on the objects, on the same rows in one file, on the JSONL; as a table."""
     parquet, rows = asked(DUCKDB, ON_PARQUET.format(lake=LAKE))
     joined = PLACE / "calls.parquet"
-    asked(DUCKDB, f"COPY (SELECT * FROM read_parquet('{LAKE}/calls/*/*.parquet')) TO '{joined}' "
+    asked(DUCKDB, f"COPY (SELECT * FROM read_parquet('{LAKE}/calls/day=*/*.parquet')) TO '{joined}' "
                   "(FORMAT parquet, COMPRESSION zstd)")
-    compact, same_rows = asked(DUCKDB, ON_PARQUET.replace("{lake}/calls/*/*.parquet", str(joined)))
+    compact, same_rows = asked(DUCKDB, ON_PARQUET.replace("{lake}/calls/day=*/*.parquet", str(joined)))
     jsonl, others = asked(DUCKDB, ON_JSONL.format(home=home))
     lines = ["\n| tokens by model | DuckDB takes |\n|---|---|", f"| on the objects | {parquet:.2f} s |",
              f"| on the same rows in one file | {compact:.3f} s |", f"| on the JSONL | {jsonl:.2f} s |"]
@@ -158,7 +158,7 @@ lake, out, ids, tables = sys.argv[1], sys.argv[2], set(sys.argv[3].split(",")), 
 db = duckdb.connect()
 db.execute("SET threads = 2")
 for table in tables:
-    rows = f"read_parquet('{lake}/{table}/*/*.parquet', hive_partitioning = false)"
+    rows = f"read_parquet('{lake}/{table}/day=*/*.parquet', hive_partitioning = false)"
     names = [row[0] for row in db.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()]
     columns = ", ".join(f'md5("{name}") AS "{name}"' if name in ids else f'"{name}"' for name in names)
     db.execute(f"COPY (SELECT {columns} FROM {rows}) TO '{out}/{table}.parquet' (FORMAT parquet, COMPRESSION zstd)")

@@ -56,6 +56,10 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
         for Stored { key, size } in target.list(table.name, &|_| true)? {
             let mut parts = key.rsplit('/');
             let (name, day) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            // Engines keep theirs there, such as the log of a Delta table; no view reads it.
+            if name.starts_with('_') || day.starts_with('_') {
+                continue;
+            }
             if is_part(name) {
                 audit.wrong(format!("`{key}` was left by a push that was stopped; push again"));
                 continue;

@@ -1,8 +1,9 @@
 //! A session as rows.
 //!
 //! Invariants: turns, calls and verdicts are those that the other commands show; tokens and costs
-//! are those of the ledger; every text passes the mask; a text that the content tier leaves out is
-//! not even read.
+//! are those of the ledger; of records that are in several files, those of one file are no copies;
+//! every text passes the mask, which knows the secrets of all files of the session if what was said
+//! is pushed; a text that the content tier leaves out is not even read.
 
 mod file;
 
@@ -19,7 +20,7 @@ use transcript::conversation::place::{Agent, is_agent};
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::{CountedFile, Ledger};
-use transcript::format::secret::{Mask, Redactor};
+use transcript::format::secret::{Cover, Form, Mask, Redactor, Values, survey};
 use transcript::format::time::Time;
 use transcript::{Conversation, Session};
 
@@ -128,7 +129,8 @@ struct Sums {
     records: u64,
     prompts: u64,
     compactions: u64,
-    agents: u64,
+    /// Sub-agents, each once.
+    agents: HashSet<String>,
     damaged: u64,
     forked_from: Option<String>,
     first: Option<Time>,
@@ -143,8 +145,10 @@ struct Maker<'a> {
     /// Names of models and tools without secrets: the same few come again and again.
     names: HashMap<String, Rc<str>>,
     sheets: Vec<Sheet>,
-    /// The messages of the API that another session had first.
-    copies: HashSet<&'a str>,
+    /// The file that has each message of the API first; none: another session has.
+    firsts: HashMap<&'a str, Option<usize>>,
+    /// The records behind the last answers of files.
+    tails: HashSet<String>,
     /// The places of answers, by the file and the id of the message.
     placed: HashMap<(usize, String), Placed>,
     sums: Sums,
@@ -157,7 +161,12 @@ pub(crate) fn make(
     group: &Group,
     project: Option<&str>,
 ) -> Result<Made, LakeError> {
-    let mask = || policy.redactor.as_deref().map_or_else(Mask::none, Mask::new);
+    let cover = cover_of(policy, ledger, group)?;
+    let mask = || match (&cover, &policy.redactor) {
+        (Some(cover), _) => Mask::of(cover),
+        (None, Some(redactor)) => Mask::new(redactor),
+        (None, None) => Mask::none(),
+    };
     let project = project.map(|project| mask().text(project).into_owned());
     let common = [
         Cell::Number(i64::from(VERSION)),
@@ -168,13 +177,17 @@ pub(crate) fn make(
         Cell::Text(&group.id),
         Cell::Text(policy.content.name()),
     ];
-    let copies = group.calls.iter().filter(|call| call.owner.is_some());
+    let firsts = group.calls.iter().map(|call| {
+        let id = ledger.entries[call.entry].message.id.as_str();
+        (id, Some(call.file).filter(|_| call.owner.is_none()))
+    });
     let mut maker = Maker {
         policy,
         mask: mask(),
         names: HashMap::new(),
         sheets: (0..TABLES.len()).map(|table| Sheet::new(table, &common)).collect(),
-        copies: copies.map(|call| ledger.entries[call.entry].message.id.as_str()).collect(),
+        firsts: firsts.collect(),
+        tails: HashSet::new(),
         placed: HashMap::new(),
         sums: Sums::default(),
     };
@@ -200,7 +213,26 @@ pub(crate) fn make(
     Ok(Made { day, objects })
 }
 
+/// The secrets of a session's files, if what was said is pushed: each is hidden wherever it stands.
+fn cover_of(policy: &Policy, ledger: &Ledger, group: &Group) -> Result<Option<Cover>, LakeError> {
+    let Some(redactor) = policy.redactor.as_ref().filter(|_| policy.is_full()) else {
+        return Ok(None);
+    };
+    let mut values = Values::default();
+    for number in &group.files {
+        let file = files::open(&ledger.sources[*number].path).map_err(transcript::Error::from)?;
+        survey(&file, Form::Lines, redactor, None, &mut values)?;
+    }
+    Ok(Some(Cover::new(Arc::clone(redactor), values)))
+}
+
 impl Maker<'_> {
+    /// Whether a message of the API in a file is a copy.
+    fn is_copy(&self, file: usize, message: Option<&str>) -> bool {
+        let first = message.and_then(|id| self.firsts.get(id));
+        first.is_some_and(|first| *first != Some(file))
+    }
+
     fn put(&mut self, table: usize, row: &[Cell<'_>]) -> Result<(), LakeError> {
         self.sheets[table].add(row)
     }
@@ -317,7 +349,7 @@ impl Maker<'_> {
             sums.records.into(),
             sums.prompts.into(),
             sums.compactions.into(),
-            sums.agents.into(),
+            sums.agents.len().into(),
             sums.damaged.into(),
             report.map(|report| report.verdict.name()).into(),
             lost.into(),

@@ -116,7 +116,7 @@ const AGENT: Column = maybe("agent_id", Text, "the sub-agent, if it is in a file
 const BRANCH: Column = maybe("branch", Number, "the branch, if it is not the live one");
 const LINE: Column = maybe("line", Number, "the line in its file");
 const IS_COPY: Column =
-    never("is_copy", Flag, "another session had it first, and this one is a fork or a copy of it");
+    never("is_copy", Flag, "a copy: another session, or another file of this one, has it first");
 
 /// When something was made.
 const TIME: &[Column] = &[
@@ -293,8 +293,8 @@ pub static TABLES: [TableSchema; 7] = [
                 never("bytes", Number, "the size of its files"),
                 never("records", Number, "records in its files"),
                 never("prompts", Number, "turns that a person opened, without copies"),
-                never("compactions", Number, "how often it was compacted"),
-                never("agents", Number, "files of sub-agents"),
+                never("compactions", Number, "how often it was compacted, without copies"),
+                never("agents", Number, "sub-agents that have files"),
                 never("damaged_lines", Number, "lines that are not whole records"),
                 maybe("verdict", Text, "whether it resumes: `full`, `loss`, `rejected`, `refused`"),
                 maybe("lost_messages", Number, "messages that are lost when it is resumed"),

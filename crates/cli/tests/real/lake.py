@@ -1,11 +1,13 @@
 """Reads a lake with one engine and answers all questions of docs/lake.md, as JSON on standard output.
 
-    lake.py ENGINE TARGET QUESTIONS [SESSION]
+    lake.py ENGINE TARGET PAGE [SESSION]
     lake.py formats TARGET SCRATCH
+    lake.py compact TARGET SCRATCH PAGE
 
-ENGINE is `duckdb`, `chdb` or `spark`; TARGET is a folder or `s3://…` (with AWS_ENDPOINT_URL); QUESTIONS is docs/lake.md.
-The answer is an object: the sums of `calls`, the rows of each table, those of SESSION, the tools by the version of the
-tables, the rows of each question, and for `duckdb` the names of their columns. `formats` makes a Delta table, an Iceberg
+ENGINE is `duckdb`, `chdb` or `spark`; TARGET is a folder or `s3://…` (with AWS_ENDPOINT_URL); PAGE is docs/lake.md.
+The answer is an object: the sums of `calls`, the rows of each table, the tools by the version of the tables, the rows of
+each question, and for `duckdb` the names of their columns; with SESSION also its rows, and the sums of the view
+`calls_once` of the page. `compact` does what the page says of one day, and compares it with the lake. `formats` makes a Delta table, an Iceberg
 table and a table of ClickHouse from `calls`, loads the last one twice, and says how many rows each has.
 """
 import datetime
@@ -21,6 +23,7 @@ import time
 TABLES = ["calls", "tools", "edits", "turns", "messages", "findings", "sessions"]
 TOTAL = """SELECT count(*), sum(input_tokens), sum(output_tokens), sum(cache_write_5m_tokens),
  sum(cache_write_1h_tokens), sum(cache_read_tokens), sum(cost_usd) FROM calls WHERE NOT is_copy"""
+ONCE = TOTAL.replace("FROM calls WHERE NOT is_copy", "FROM calls_once")
 VERSIONS = "SELECT schema_version, count(*), count(server) FROM tools GROUP BY schema_version ORDER BY schema_version"
 
 
@@ -33,6 +36,12 @@ def questions(path):
         if head and block:
             found[int(head.group(1))] = block.group(1).strip().rstrip(";")
     return found
+
+
+def block(path, begin):
+    """The SQL of the page that begins so."""
+    text = open(path, encoding="utf-8").read()
+    return re.search(r"```sql\n(" + re.escape(begin) + r".*?);?\n```", text, flags=re.S).group(1)
 
 
 def plain(value):
@@ -48,7 +57,7 @@ def plain(value):
     return value
 
 
-def by_duckdb(target, asked):
+def opened_by_duckdb(target):
     import duckdb
     db = duckdb.connect()
     db.execute("SET TimeZone = 'UTC'")
@@ -60,18 +69,24 @@ def by_duckdb(target, asked):
         db.execute(f"CREATE SECRET (TYPE s3, KEY_ID 'test', SECRET 'test', REGION 'us-east-1', "
                    f"ENDPOINT '{endpoint}', URL_STYLE 'path', USE_SSL false)")
     for table in TABLES:
-        db.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{target}/{table}/*/*.parquet', "
+        db.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{target}/{table}/day=*/*.parquet', "
                    f"union_by_name = true, hive_partitioning = true, hive_types = {{'day': VARCHAR}})")
+    return db
+
+
+def by_duckdb(target, once, asked):
+    db = opened_by_duckdb(target)
+    db.execute(once)
     for sql in asked:
         answer = db.execute(sql)
         yield [column[0] for column in answer.description], answer.fetchall()
 
 
-def by_chdb(target, asked):
+def by_chdb(target, once, asked):
     from chdb import session
     db = session.Session()
     for table in TABLES:
-        path = f"{target}/{table}/*/*.parquet"
+        path = f"{target}/{table}/day=*/*.parquet"
         if target.startswith("s3://"):
             url = os.environ["AWS_ENDPOINT_URL"] + "/" + path.removeprefix("s3://")
             source = f"s3('{url}', 'test', 'test', 'Parquet')"
@@ -79,6 +94,7 @@ def by_chdb(target, asked):
             source = f"file('{path}', 'Parquet')"
         db.query(f"CREATE VIEW {table} AS SELECT * FROM {source} "
                  f"SETTINGS schema_inference_mode = 'union', use_hive_partitioning = 0")
+    db.query(once)
     for sql in asked:
         text = str(db.query(sql, "JSONCompact"))
         answer = json.loads(text, parse_float=decimal.Decimal)
@@ -101,7 +117,7 @@ def of_chdb(cell, kind):
     return cell
 
 
-def by_spark(target, asked):
+def by_spark(target, once, asked):
     from pyspark.sql import SparkSession
     spark = (SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
              .config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", "false")
@@ -111,6 +127,8 @@ def by_spark(target, asked):
     spark.sparkContext.setLogLevel("ERROR")
     for table in TABLES:
         spark.read.option("mergeSchema", "true").parquet(f"{target}/{table}").createOrReplaceTempView(table)
+    # What it reads are temporary views, too.
+    spark.sql(once.replace("CREATE VIEW", "CREATE TEMPORARY VIEW"))
     for sql in asked:
         answer = spark.sql(sql)
         yield answer.columns, [tuple(row) for row in answer.collect()]
@@ -124,7 +142,7 @@ def formats(target, scratch):
     from chdb import session
     from deltalake import DeltaTable, Field, Schema, convert_to_deltalake
     from pyiceberg.catalog.sql import SqlCatalog
-    files = sorted(glob.glob(f"{target}/calls/*/*.parquet"))
+    files = sorted(glob.glob(f"{target}/calls/day=*/*.parquet"))
     shutil.copytree(f"{target}/calls", f"{scratch}/delta")
     convert_to_deltalake(f"{scratch}/delta", partition_by=Schema([Field("day", "string")]), partition_strategy="hive")
     delta = DeltaTable(f"{scratch}/delta").to_pyarrow_table()
@@ -134,7 +152,7 @@ def formats(target, scratch):
     table.add_files(["file://" + file for file in files])
     iceberg = table.scan().to_arrow()
     db = session.Session(f"{scratch}/clickhouse")
-    source = f"file('{target}/calls/*/*.parquet', 'Parquet') SETTINGS use_hive_partitioning = 0"
+    source = f"file('{target}/calls/day=*/*.parquet', 'Parquet') SETTINGS use_hive_partitioning = 0"
     db.query("CREATE DATABASE lake")
     db.query("CREATE TABLE lake.calls ENGINE = ReplacingMergeTree(loaded) ORDER BY (machine, session_id, message_id) "
              f"AS SELECT *, now64(3) AS loaded FROM {source.replace(' SETTINGS', ' LIMIT 0 SETTINGS')}")
@@ -145,6 +163,19 @@ def formats(target, scratch):
     sums = lambda arrow: [arrow.num_rows, sum(arrow["output_tokens"].to_pylist())]
     output = int(str(db.query("SELECT sum(output_tokens) FROM lake.calls FINAL", "TSV")))
     print(json.dumps({"delta": sums(delta), "iceberg": sums(iceberg), "clickhouse": [once, output], "loaded": raw}))
+
+
+def compact(target, scratch, page):
+    day = opened_by_duckdb(target).execute("SELECT min(day) FROM calls").fetchone()[0]
+    os.makedirs(f"{scratch}/calls")
+    for table in TABLES[1:]:
+        shutil.copytree(f"{target}/{table}", f"{scratch}/{table}")
+    sql = block(page, "COPY (SELECT * FROM calls")
+    db = opened_by_duckdb(target)
+    db.execute(sql.replace("COMPACT/", f"{scratch}/").replace("2026-11-18", day))
+    rows = lambda folder: opened_by_duckdb(folder).execute(f"SELECT * FROM calls WHERE day = '{day}'").fetchall()
+    wanted, found = [sorted(map(repr, rows(folder))) for folder in (target, scratch)]
+    print(json.dumps({"rows": len(found), "files": len(glob.glob(f"{scratch}/calls/day=*/*.parquet")), "same": found == wanted}))
 
 
 def spent():
@@ -168,24 +199,28 @@ def spent():
 def main():
     if sys.argv[1] == "formats":
         return formats(*sys.argv[2:4])
+    if sys.argv[1] == "compact":
+        return compact(*sys.argv[2:5])
     engine, target, path = sys.argv[1:4]
     session = sys.argv[4] if len(sys.argv) > 4 else ""
     numbered = questions(path)
-    asked = [TOTAL, VERSIONS]
+    once = block(path, "CREATE VIEW calls_once AS")
+    asked = [TOTAL, ONCE if session else TOTAL, VERSIONS]
     asked += [f"SELECT count(*) FROM {table}" for table in TABLES]
     asked += [f"SELECT count(*) FROM {table} WHERE session_id = '{session}'" for table in TABLES]
     asked += numbered.values()
     answers, begin, seconds = [], spent(), []
-    for columns, rows in ENGINES[engine](target, asked):
+    for columns, rows in ENGINES[engine](target, once, asked):
         answers.append((list(columns), [[plain(cell) for cell in row] for row in rows]))
         seconds.append([after - before for after, before in zip(spent(), begin)])
         begin = spent()
-    total, versions, *rest = [rows for _, rows in answers]
+    total, total_once, versions, *rest = [rows for _, rows in answers]
     counts = {table: rows[0][0] for table, rows in zip(TABLES, rest)}
     of_session = {table: rows[0][0] for table, rows in zip(TABLES, rest[len(TABLES):])}
     shown = answers[-len(numbered):]
     result = {
         "total": [0 if cell is None else cell for cell in total[0]],
+        "once": [0 if cell is None else cell for cell in total_once[0]],
         "versions": versions,
         "rows": counts,
         "session": of_session,

@@ -91,10 +91,14 @@ impl Scene {
         let text = fs::read_to_string(from).unwrap().replace(SESSION, COPY);
         fs::create_dir_all(projects.join("-home-dev-copy")).unwrap();
         write(&projects.join(format!("-home-dev-copy/{COPY}.jsonl")), text);
-        fs::create_dir_all(scene.path(".config/quipu")).unwrap();
-        let config = "[lake]\nmachine = \"m1\"\nuser = \"ada\"\nteam = \"knots\"\n";
-        write(&scene.path(".config/quipu/config.toml"), config);
+        scene.configure("m1");
         scene
+    }
+
+    fn configure(&self, machine: &str) {
+        fs::create_dir_all(self.path(".config/quipu")).unwrap();
+        let config = format!("[lake]\nmachine = \"{machine}\"\nuser = \"ada\"\nteam = \"knots\"\n");
+        write(&self.path(".config/quipu/config.toml"), config);
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -171,10 +175,10 @@ fn sums(usage: &Value) -> Vec<String> {
     sums
 }
 
-/// The sums that an engine found, with as many digits.
-fn found(answer: &Value) -> Vec<String> {
+/// The sums that an engine found, with as many digits: `total`, or `once` by the view of the page.
+fn found(answer: &Value, of: &str) -> Vec<String> {
     let mut sums: Vec<String> =
-        answer["total"].as_array().unwrap().iter().map(Value::to_string).collect();
+        answer[of].as_array().unwrap().iter().map(Value::to_string).collect();
     let dollars: f64 = sums.pop().unwrap().trim_matches('"').parse().unwrap();
     sums.push(format!("{dollars:.6}"));
     sums
@@ -193,9 +197,13 @@ fn engines_read_what_was_pushed() {
         assert_eq!((&pushed["sessions"], &pushed["objects"]), (&json!(11), &json!(77)));
     }
     let first = scene.ask_all(&folder, bucket);
-    assert_eq!(found(&first), sums(&usage));
+    for of in ["total", "once"] {
+        assert_eq!(found(&first, of), sums(&usage), "{of}");
+    }
     assert!(first["rows"]["calls"].as_u64() > first["total"][0].as_u64(), "no copies: {first}");
     document(&first);
+    two_machines(&scene, &usage);
+    compacted(&scene, &folder);
     // Once more, with all objects written again.
     for target in [&*folder, bucket] {
         let pushed = scene.quipu(&["lake", "push", "--all", "--again", "--to", target, "--json"]);
@@ -226,6 +234,31 @@ fn engines_read_what_was_pushed() {
         assert_eq!(last["rows"][table], json!(rows.as_u64().unwrap() - of_session), "{table}");
     }
     assert!(both["session"]["calls"].as_u64() > Some(0), "{both}");
+}
+
+/// Two machines that push the same sessions: by the view of the page, each message counts once.
+fn two_machines(scene: &Scene, usage: &Value) {
+    let folder = scene.path("both").to_str().unwrap().to_owned();
+    for machine in ["m2", "m1"] {
+        scene.configure(machine);
+        scene.quipu(&["lake", "push", "--all", "--again", "--to", &folder, "--json"]);
+    }
+    let full = [("lake-full", "chdb"), ("lake-full", "spark")];
+    let full = full.into_iter().filter(|_| is_full());
+    for (venv, engine) in [("lake-duckdb", "duckdb")].into_iter().chain(full) {
+        let answer = scene.ask(venv, engine, &folder);
+        assert_eq!(found(&answer, "once"), sums(usage), "{engine}");
+        assert_ne!(found(&answer, "total"), sums(usage), "{engine}");
+    }
+}
+
+/// The compaction that the page shows: a day in one file, which the same view reads.
+fn compacted(scene: &Scene, folder: &str) {
+    let (page, scratch) = (testkit::root().join("docs/lake.md"), scene.path("compact"));
+    let [page, scratch] = [&page, &scratch].map(|path| path.to_str().unwrap());
+    let made = scene.script("lake-duckdb", &["compact", folder, scratch, page]);
+    assert_eq!((&made["same"], &made["files"]), (&json!(true), &json!(1)), "{made}");
+    assert!(made["rows"].as_u64() > Some(0), "{made}");
 }
 
 /// Stores the files of the previous version in the bucket.

@@ -6,7 +6,7 @@ use index::catalog::agent_of;
 use transcript::Conversation;
 use transcript::conversation::Turns;
 use transcript::conversation::diff::{Action, touched};
-use transcript::conversation::table::{BlockId, RowId};
+use transcript::conversation::table::{BlockId, Boundary};
 use transcript::conversation::turn::{Step, Turn};
 use transcript::conversation::usage::CountedFile;
 use transcript::conversation::view::Piece;
@@ -27,6 +27,8 @@ struct Reading<'a> {
     conversation: &'a Conversation,
     agent: Option<String>,
     is_agent: bool,
+    /// Which records are copies.
+    copied: Vec<bool>,
 }
 
 impl Maker<'_> {
@@ -38,7 +40,8 @@ impl Maker<'_> {
     ) -> Result<(), LakeError> {
         let table = &conversation.table;
         let agent = self.masked_id(agent_of(&source.path).as_deref()).map(Cow::into_owned);
-        let reading = Reading { number, conversation, agent, is_agent: source.is_agent };
+        let copied = self.copied(number, conversation);
+        let reading = Reading { number, conversation, agent, is_agent: source.is_agent, copied };
         let times = || table.rows().iter().filter_map(|row| row.time);
         let first = times().next();
         let sums = &mut self.sums;
@@ -48,9 +51,12 @@ impl Maker<'_> {
         sums.bytes += table.end;
         sums.records += table.rows().len() as u64;
         sums.damaged += table.damaged;
-        sums.agents += u64::from(source.is_agent);
-        if !source.is_agent {
-            sums.compactions += table.boundaries.len() as u64;
+        if source.is_agent {
+            let path = || source.path.display().to_string();
+            sums.agents.insert(agent_of(&source.path).unwrap_or_else(path));
+        } else {
+            let made = |boundary: &&Boundary| !reading.copied[boundary.row.index()];
+            sums.compactions += table.boundaries.iter().filter(made).count() as u64;
             let named = table.forked_from.first().map(|(_, id)| table.ids.text(*id).to_owned());
             sums.forked_from = sums.forked_from.take().or(named);
         }
@@ -74,17 +80,14 @@ impl Maker<'_> {
         let table = &reading.conversation.table;
         for (turn, found) in (1..).zip(turns) {
             let placed = Placed { turn, place, branch };
-            let (mut answers, mut is_copy) = (0_u64, None);
+            let mut answers = 0_u64;
             for step in &found.steps {
-                let Step::Answer { id, counts, .. } = step else { continue };
+                let Step::Answer { id, counts: true, .. } = step else { continue };
                 let Some(id) = table.text(table.answer(*id).id) else { continue };
-                is_copy = is_copy.or(Some(self.copies.contains(id)));
-                if *counts {
-                    answers += 1;
-                    self.placed.insert((reading.number, id.to_owned()), placed);
-                }
+                answers += 1;
+                self.placed.insert((reading.number, id.to_owned()), placed);
             }
-            let is_copy = is_copy.unwrap_or(false);
+            let is_copy = reading.copied[found.rows[0].index()];
             let (mut calls, mut errors) = (0_u64, 0_u64);
             for call in found.calls(table).filter(|call| !table.block(*call).is_repeat) {
                 calls += 1;
@@ -132,7 +135,7 @@ impl Maker<'_> {
         let taken = row.time.zip(ended).map(|(start, end)| end.0.saturating_sub(start.0));
         let is_error = result.map(|result| table.block(result).is_error);
         let message = table.text(row.message);
-        let is_copy = message.is_some_and(|id| self.copies.contains(id));
+        let is_copy = reading.copied[block.row.index()];
         let name = table.text(block.name);
         let tool = self.masked_name(name);
         let (mut input, mut output) = (None, None);
@@ -198,7 +201,7 @@ impl Maker<'_> {
         let file = self.masked_path(Some(&change.path));
         let name = file.as_deref().and_then(|file| file.rsplit(['/', '\\']).next());
         let extension = name.and_then(|name| name.rsplit_once('.')).map(|(_, end)| end);
-        let is_copy = table.text(row.message).is_some_and(|id| self.copies.contains(id));
+        let is_copy = reading.copied[table.block(call).row.index()];
         let id = self.masked_id(table.text(table.block(call).id));
         let cells = [
             id.as_deref().into(),
@@ -223,7 +226,6 @@ impl Maker<'_> {
     fn messages(&mut self, reading: &Reading<'_>) -> Result<(), LakeError> {
         let conversation = reading.conversation;
         let table = &conversation.table;
-        let copied = self.copied(conversation);
         for (id, row) in table.numbered() {
             let (mut text, mut raw) = (None, None);
             if self.policy.is_full() {
@@ -250,7 +252,7 @@ impl Maker<'_> {
                 row.len.into(),
                 table.blocks_of(id).count().into(),
                 table.boundary(id).is_some().into(),
-                copied[id.index()].into(),
+                reading.copied[id.index()].into(),
                 reading.agent.as_ref().into(),
                 row.line.into(),
                 text.as_ref().into(),
@@ -261,17 +263,31 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Which records come from another session. A copy begins with what it copies: a record belongs
-    /// to the next answer.
-    fn copied(&self, conversation: &Conversation) -> Vec<bool> {
+    /// Which records are copies: those that belong to the next answer, if that is one. A record that
+    /// says that it was copied belongs to an answer that was copied with it; without one, it is a
+    /// copy. Behind the last answer, a record is one if another file of the session has it, too.
+    fn copied(&mut self, number: usize, conversation: &Conversation) -> Vec<bool> {
         let table = &conversation.table;
         let mut copied = vec![false; table.rows().len()];
-        let mut is_copy = false;
-        for (RowId(at), row) in table.numbered().rev() {
-            if let Some(id) = row.answer.and_then(|answer| table.text(table.answer(answer).id)) {
-                is_copy = self.copies.contains(id);
+        let mut says_so = vec![false; table.rows().len()];
+        for (row, _) in &table.forked_from {
+            says_so[row.index()] = true;
+        }
+        let mut next = None;
+        for (id, row) in table.numbered().rev() {
+            let says_so = says_so[id.index()];
+            let answer = row.answer.and_then(|answer| table.text(table.answer(answer).id));
+            if answer.is_some() {
+                next = Some((self.is_copy(number, answer), says_so));
             }
-            copied[at as usize] = is_copy;
+            copied[id.index()] = match next {
+                Some((is_copy, was_copied)) if was_copied || !says_so => is_copy,
+                None if !says_so => {
+                    let uuid = table.text(row.uuid);
+                    uuid.is_some_and(|uuid| !self.tails.insert(uuid.to_owned()))
+                }
+                _ => true,
+            };
         }
         copied
     }

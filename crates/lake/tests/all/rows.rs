@@ -122,6 +122,21 @@ fn a_copy_stays_as_a_row_and_counts_once() {
     compare_with_usage(&scene);
 }
 
+/// A prompt without an answer, after the session of `home::session`.
+fn unanswered(id: &str) -> String {
+    format!(
+        "{{\"type\":\"user\",\"uuid\":\"{id}-5\",\"parentUuid\":\"{id}-4\",\"sessionId\":\"{id}\",\
+         \"timestamp\":\"2026-01-03T00:01:00.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"wait\"}}}}\n"
+    )
+}
+
+/// How many rows of a table are copies, and how many are not.
+fn copies(scene: &Scene, table: &str) -> [usize; 2] {
+    let rows = scene.rows(table);
+    let copies = rows.iter().filter(|row| flag(row, "is_copy")).count();
+    [copies, rows.len() - copies]
+}
+
 #[test]
 fn one_id_in_two_projects_is_one_session() {
     let scene = Scene::new();
@@ -133,6 +148,46 @@ fn one_id_in_two_projects_is_one_session() {
     assert_eq!(scene.rows("calls").len(), 4);
     assert_eq!(scene.rows("sessions").len(), 1);
     compare_with_usage(&scene);
+}
+
+#[test]
+fn a_session_in_two_projects_counts_once_in_every_table() {
+    let scene = Scene::new();
+    let lines = session("same", "msg_1", "hello") + &unanswered("same");
+    scene.put("-p/same.jsonl", &lines);
+    scene.put("-q/same.jsonl", &lines);
+    assert_eq!(scene.push().sessions, 1);
+    compare_with_usage(&scene);
+    assert_eq!(copies(&scene, "calls"), [0, 2]);
+    for (table, rows) in [("tools", 1), ("edits", 1), ("turns", 2), ("messages", 5)] {
+        assert_eq!(copies(&scene, table), [rows, rows], "{table}");
+    }
+    let sessions = scene.rows("sessions");
+    assert_eq!((sessions.len(), number(&sessions[0], "prompts")), (1, 2));
+}
+
+#[test]
+fn what_a_fork_has_copied_is_a_copy_also_without_an_answer() {
+    let scene = Scene::new();
+    let lines = session("first", "msg_1", "hello") + &unanswered("first");
+    scene.put("-p/first.jsonl", &lines);
+    let copied = lines
+        .replace("2026-01-0", "2026-02-0")
+        .replace("\"sessionId\":\"first\"", "\"sessionId\":\"later\"")
+        .replace("\"uuid\":", "\"forkedFrom\":{\"sessionId\":\"first\"},\"uuid\":");
+    let new = session("later", "msg_2", "go on")
+        .replace("2026-01-0", "2026-03-0")
+        .replace("\"parentUuid\":null", "\"parentUuid\":\"first-5\"");
+    scene.put("-p/later.jsonl", &(copied + &new));
+    scene.push();
+    compare_with_usage(&scene);
+    for (table, expected) in [("calls", [2, 4]), ("turns", [2, 3]), ("messages", [5, 9])] {
+        assert_eq!(copies(&scene, table), expected, "{table}");
+    }
+    let prompts =
+        |row: &CellsByName| (text(row, "session_id").unwrap().to_owned(), number(row, "prompts"));
+    let prompts: Vec<_> = scene.rows("sessions").iter().map(prompts).collect();
+    assert_eq!(prompts, [("first".to_owned(), 2), ("later".to_owned(), 1)]);
 }
 
 #[test]
@@ -235,6 +290,24 @@ fn content_is_what_was_asked_for_and_has_no_secrets() {
         policy.redactor = None;
     });
     assert!(open.contains(SECRET), "{open}");
+}
+
+#[test]
+fn what_was_said_hides_a_secret_also_where_no_rule_knows_it() {
+    let word = "Xq7mVt2pLw9zR4";
+    let lines = session("one", "msg_1", &format!("export DB_PASSWORD={word}")).replacen(
+        &format!("\"text\":\"export DB_PASSWORD={word}\""),
+        &format!("\"text\":\"I have tried {word} there\""),
+        1,
+    );
+    let scene = Scene::new();
+    scene.put("-p/one.jsonl", &lines);
+    let mut policy = policy("m1");
+    policy.content = Content::Full;
+    policy.raw = RawLines::Pushed;
+    scene.push_as(&policy);
+    let texts = all_texts(&scene);
+    assert!(texts.contains("I have tried [redacted:") && !texts.contains(word), "{texts}");
 }
 
 #[test]

@@ -127,9 +127,7 @@ pub(crate) fn push(world: &mut World, args: &PushArgs) -> Result<(), Failure> {
     }
     let (mut state, _held) = lake.state()?;
     let round = round(world, args, (&lake, &policy), (&named, since), &mut state)?;
-    for (session, error) in &round.pushed.unreadable {
-        world.out.note(&format!("cannot read `{}`: {}", one_line(session), one_line(error)))?;
-    }
+    note_unreadable(world, &round.pushed)?;
     if args.json {
         let Pushed { sessions, unchanged, objects, same_objects, bytes, rows, .. } = round.pushed;
         world.out.json(&PushJson {
@@ -156,6 +154,14 @@ pub(crate) fn push(world: &mut World, args: &PushArgs) -> Result<(), Failure> {
         unreadable if unreadable > 0 && !args.is_all() => Err(Failure::some_unreadable(unreadable)),
         _ => Ok(()),
     }
+}
+
+/// Says which sessions cannot be read.
+fn note_unreadable(world: &mut World, pushed: &Pushed) -> Result<(), Failure> {
+    for (session, error) in &pushed.unreadable {
+        world.out.note(&format!("cannot read `{}`: {}", one_line(session), one_line(error)))?;
+    }
+    Ok(())
 }
 
 fn policy(world: &mut World, args: &PushArgs, lake: &Lake) -> Result<Policy, Failure> {
@@ -348,6 +354,7 @@ fn round_of_watch(
     let since = since(world, args)?;
     let (mut state, _held) = lake.state()?;
     let round = round(world, args, (lake, policy), (&HashSet::new(), since), &mut state)?;
+    note_unreadable(world, &round.pushed)?;
     if round.pushed.sessions > 0 {
         say(world, lake, &round)?;
     }
