@@ -5,7 +5,7 @@
 
 Sessions of 100 MB and of 200 MB with 100,000 records, made of genuine turns of the corpus, in a real Chromium (`chromium` in PATH), driven by playwright
 from PyPI. From navigation to the text of the last turn, with the server running; from starting `quipu view SESSION` without a catalog; peak memory of the
-server; most DOM nodes and longest main-thread task while all of it is scrolled through. Then the HTML file of a 10 MB session beside claude-code-log and
+server; most DOM nodes (elements, texts and comments) and longest main-thread task while all of it is scrolled through, the last part with everything open (`e`). Then the HTML file of a 10 MB session beside claude-code-log and
 claude-code-transcripts. Everything it makes is under target/bench. Exit 1 if a goal is missed.
 
 Other work on the machine makes all of these longer, so it also prints what other work hardly changes: the processor's time of the page's main thread (of all
@@ -139,12 +139,10 @@ def watched(quipu, session, rounds):
         # Through all of it, in 1,500 steps that a person would make by the scroll bar, then slowly through a part.
         scroll = """async () => {
             const wait = (ms) => new Promise((done) => setTimeout(done, ms));
-            for (let at = 0; at < 1500; at++) {
-                scrollTo(0, document.body.scrollHeight * at / 1500);
-                await wait(30);
-                window.__nodes = Math.max(window.__nodes, document.getElementsByTagName('*').length);
-            }
-            for (let at = 0; at < 300; at++) { scrollBy(0, -400); await wait(30); window.__nodes = Math.max(window.__nodes, document.getElementsByTagName('*').length); }
+            const count = () => { const all = document.createTreeWalker(document); let nodes = 1; while (all.nextNode()) nodes++; window.__nodes = Math.max(window.__nodes, nodes); };
+            const open = () => document.dispatchEvent(new KeyboardEvent('keydown', { key: 'e', bubbles: true }));
+            for (let at = 0; at < 1500; at++) { scrollTo(0, document.body.scrollHeight * at / 1500); await wait(30); count(); }
+            for (let at = 0; at < 300; at++) { scrollBy(0, -400); await wait(30); if (at % 10 === 0) open(); count(); }
         }"""
         with Traced(browser, page) as traced:
             page.evaluate(scroll)

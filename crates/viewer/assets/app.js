@@ -259,10 +259,12 @@
   };
   // Another branch or a sub-agent has a page of its own.
   const elsewhere = (flow, name) => { location.href = view.base.replace(/\/$/, '') + '?flow=' + flow + '#' + name; };
+  // The name of a turn or a record: in which flow, what, its number.
+  const place = /^(?:([ac]\d+)-)?(L|turn-)(\d+)$/;
   // Goes to a turn or a record, wherever it is.
   const go = async (name) => {
     let at = doc.getElementById(name);
-    const found = /^(?:([ac]\d+)-)?(L|turn-)(\d+)$/.exec(name);
+    const found = place.exec(name);
     if (!at && view && found && (found[1] || 'm') === view.flow) {
       try {
         const [flow, where] = (await get(view.base + 'where?flow=' + view.flow + '&' + (found[2] === 'L' ? 'line=' : 'turn=') + found[3])).split(' ');
@@ -317,7 +319,18 @@
     space();
     await update();
     if (atEnd) await toEnd();
+    await renewHead();
     for (const panel of $$('.panel[open][data-src]')) { const part = nodes(await get(panel.dataset.src)); panel.replaceChildren(panel.firstElementChild, part); }
+  };
+  // What stands above the conversation, and the numbers beside the panels.
+  const renewHead = async () => {
+    const source = await get(view.base + 'head?flow=' + view.flow), old = $('.headline');
+    if (sources.get(old) === source) return;
+    const made = nodes(source).firstElementChild;
+    sources.set(made, source);
+    await reopen(made, opened(old));
+    still(() => { old.replaceWith(made); });
+    for (const number of $$('.panel .number')) number.textContent = made.dataset[number.closest('.panel').dataset.name];
   };
   // Windows that have changed are replaced; what was open in them stays open.
   const renew = async (most = Infinity) => {
@@ -418,13 +431,21 @@
     }
     return made.join('\n');
   };
-  const copyTurn = async (number) => {
-    const head = $('.turn[data-turn="' + number + '"]');
-    copy(isFile ? turnText(head) : await get(view.base + 'markdown/' + view.flow + '/' + number));
+  // The head of a turn says where its Markdown is; in a file, what it has of the turn is copied.
+  const copyTurn = async (head) => {
+    const from = $('.copy', head)?.dataset.copy;
+    if (from === undefined) return;
+    try { await copy(from ? await get(from) : turnText(head)); } catch { tell('The server does not answer.'); }
   };
   const dialog = (title, content) => { const at = $('#show'); $('h2', at).textContent = title; $('.body', at).replaceChildren(content); if (!at.open) at.showModal(); dress(at); };
   const raw = async (address, title) => { try { dialog(title, nodes(await get(address))); } catch { tell('There is no such record.'); } };
   const rawOf = (button) => { if (button) raw(button.dataset.raw, button.title); };
+
+  // More of a list, in place of the button that asks for it.
+  const append = async (button, address) => {
+    button.disabled = true;
+    try { button.replaceWith(nodes(await get(address))); } catch { button.disabled = false; tell('The server does not answer.'); }
+  };
 
   doc.addEventListener('click', async (event) => {
     const on = event.target.closest('a, button');
@@ -446,11 +467,11 @@
     else if (data.do === 'talk') act(talk);
     else if (data.do === 'help') $('#help').showModal();
     else if (data.raw) rawOf(on);
-    else if (data.copy) copyTurn(data.copy);
+    else if ('copy' in data) copyTurn(on.closest('.turn'));
     else if (data.copyText) copy(data.copyText);
-    else if (data.fork) { const line = main.dataset.again + ' fork ' + main.dataset.session + ' --at ' + data.fork; const made = doc.createElement('pre'); made.textContent = line; dialog('Fork after turn ' + data.fork, made); copy(line); }
-    else if (data.more) { on.disabled = true; on.replaceWith(nodes(await get(data.more))); }
-    else if (data.moreRows) { on.disabled = true; on.replaceWith(nodes(await get(rowsAddress(data.moreRows)))); health(); }
+    else if (data.fork) { const made = doc.createElement('pre'); made.textContent = data.fork; dialog(on.title, made); copy(data.fork); }
+    else if (data.more) await append(on, data.more);
+    else if (data.moreRows) { await append(on, rowsAddress(data.moreRows)); health(); }
   });
 
   // ---- Keys.
@@ -490,8 +511,17 @@
     o: () => { const at = now(); const one = at?.tagName === 'DETAILS' ? at : $('details', at || doc); if (one) one.open = !one.open; },
     e: () => { const all = $$('#windows details.item').filter((one) => { const box = one.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }); const open = all.some((one) => !one.open); all.forEach((one) => { one.open = open; }); },
     g: toStart, G: toEnd, '/': () => { const at = $('#find') || $('#search'); at?.focus(); at?.select(); },
-    r: () => rawOf($('[data-raw]', now() || doc)),
-    c: () => { let at = now(); const heads = $$('#windows .turn').filter((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING)); const head = heads.at(-1); if (head) copyTurn(head.dataset.turn); },
+    r: () => {
+      const at = now(), found = place.exec(at?.id);
+      if (view && found?.[2] === 'L') raw(view.base + 'raw/' + (found[1] || 'm') + '/' + found[3], 'The record on line ' + found[3]);
+    },
+    // The turn that the item is in, not one of a sub-agent that is open above it.
+    c: () => {
+      const at = now(), agent = isFile ? null : at?.closest('.agent');
+      const before = (one) => one === at || one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING;
+      const head = at && $$('#windows .turn').filter((one) => one.closest('.agent') === agent && before(one)).at(-1);
+      if (head) copyTurn(head);
+    },
     d: diffs, m: talk, t: theme, u: () => { if (body.dataset.root) location.href = body.dataset.root; }, '?': () => $('#help').showModal(),
   };
   doc.addEventListener('keydown', (event) => {
@@ -508,12 +538,26 @@
   // ---- The list of sessions.
   const filters = $('form.filters'), rows = $('#rows');
   const rowsAddress = (from) => body.dataset.root + 'rows?from=' + from + '&' + new URLSearchParams(new FormData(filters)).toString();
-  let asked = 0;
+  let asked = 0, listed = null;
   const list2 = async () => {
     const run = ++asked;
     await pause(120);
     if (run !== asked) return;
-    try { const part = nodes(await get(rowsAddress(0))); if (run === asked) { rows.replaceChildren(part); health(); history.replaceState(null, '', '?' + new URLSearchParams(new FormData(filters)).toString()); } } catch { tell('The server does not answer.'); }
+    try {
+      const source = await get(rowsAddress(0));
+      if (run !== asked) return;
+      if (source !== listed) rows.replaceChildren(nodes(source));
+      listed = source;
+      health();
+      history.replaceState(null, '', '?' + new URLSearchParams(new FormData(filters)).toString());
+      whileRead();
+    } catch { tell('The server does not answer.'); }
+  };
+  // While the catalog is being read, more is found from moment to moment. Who has asked for more
+  // rows keeps them.
+  const whileRead = () => {
+    clearTimeout(whileRead.timer);
+    if ($('[data-reading]', rows)) whileRead.timer = setTimeout(() => { if ($$('.sessions', rows).length > 1) whileRead(); else list2(); }, 1500);
   };
   const health = async () => {
     const run = asked;
@@ -534,13 +578,14 @@
     filters.addEventListener('submit', (event) => { event.preventDefault(); list2(); });
     addEventListener('scroll', () => { clearTimeout(health.timer); health.timer = setTimeout(health, 200); }, { passive: true });
     health();
+    whileRead();
     const plot = $('[data-lazy]');
     get(plot.dataset.lazy).then((html) => { plot.replaceChildren(nodes(html)); if (!html.trim()) plot.classList.add('none'); }).catch(() => plot.classList.add('none'));
   }
 
   // ---- Pages of a file open by themselves when they are reached.
   const watchPages = () => {
-    const next = $('details.page:not([open])');
+    const next = $('details.page:not([open], .dead)');
     if (!next || !globalThis.IntersectionObserver) return;
     const watch = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting) && scrollY > 0) { watch.disconnect(); if (!next.open && next.previousElementSibling?.open) next.open = true; } }, { rootMargin: '200px' });
     watch.observe(next);

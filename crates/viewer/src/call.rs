@@ -8,20 +8,29 @@ use std::fmt::Write;
 
 use maud::{Markup, PreEscaped, html};
 use transcript::conversation::diff::Action;
+use transcript::conversation::table::BlockId;
 use transcript::conversation::view::{Call, FileChange, Piece, size};
 use transcript::format::json::{Json, Object};
 
-use crate::draw::{Drawing, cut_note, prose};
+use crate::draw::{Drawing, Extent, cut_note, prose};
 use crate::escape::{T, indented, push, start};
 use crate::opened::Flow;
 use crate::prose::push_link;
+use crate::words::count;
 
 /// How much of a result is shown on a page, and put into a file.
 const ON_PAGE: usize = 120_000;
 const IN_FILE: usize = 40_000;
+/// How many rows of a diff are on a page: each is an element.
+const ROWS_ON_PAGE: usize = 1_000;
 
 /// The inside of a call.
-pub(crate) fn body(drawing: &Drawing<'_>, flow: &Flow, call: &Call) -> transcript::Result<Markup> {
+pub(crate) fn body(
+    drawing: &Drawing<'_>,
+    flow: &Flow,
+    call: &Call,
+    id: Option<BlockId>,
+) -> transcript::Result<Markup> {
     let input = drawing.masked_json(call.input.as_str());
     let structured = call.result.as_ref().and_then(|result| result.structured.as_ref());
     let structured = structured.map(|json| drawing.masked_json(json.as_str()));
@@ -29,6 +38,7 @@ pub(crate) fn body(drawing: &Drawing<'_>, flow: &Flow, call: &Call) -> transcrip
         drawing,
         flow,
         call,
+        address: id.map(|id| drawing.part_address(flow, id)),
         input: Json::parse(input.as_bytes()).and_then(Json::object),
         structured: structured.as_ref().and_then(|json| Json::parse(json.as_bytes())?.object()),
         text: call.result.as_ref().map(|result| drawing.masked(&result.text())),
@@ -51,6 +61,8 @@ struct Body<'a, 'd, 'j> {
     drawing: &'a Drawing<'d>,
     flow: &'a Flow,
     call: &'a Call,
+    /// Where it is on the server.
+    address: Option<String>,
     input: Option<Object<'j>>,
     structured: Option<Object<'j>>,
     /// The result, as the model got it.
@@ -121,7 +133,24 @@ impl Body<'_, '_, '_> {
     }
 
     fn most(&self) -> usize {
-        if self.drawing.is_file() { IN_FILE } else { ON_PAGE }
+        match self.drawing.extent {
+            _ if self.drawing.is_file() => IN_FILE,
+            Extent::Beginning => ON_PAGE,
+            Extent::Whole => usize::MAX,
+        }
+    }
+
+    /// A note that the rest of a change is left out.
+    fn rest(&self, rest: &str) -> Markup {
+        html! {
+            p.addition {
+                @match &self.address {
+                    Some(address) if !self.drawing.is_file() => a.more href={ (address) "?all=1" } target="_blank"
+                        rel="noopener" { "Show all: " (rest) },
+                    _ => { (rest) ": not in this file" }
+                }
+            }
+        }
     }
 
     /// A note that the rest of the result is left out.
@@ -220,17 +249,24 @@ impl Body<'_, '_, '_> {
                     pre.numbers aria-hidden="true" { (numbers) }
                     pre.code data-lang=[language] { (T(head)) }
                 }
-                (self.left(left))
+                @if left > 0 { (self.rest(&format!("{} more", size(left as u64)))) }
             };
         }
+        let (rows, left) = self.hunks(file);
         html! {
-            div.diff tabindex="0" data-lang=[language] { (self.hunks(file)) }
+            div.diff tabindex="0" data-lang=[language] { (rows) }
+            @if left > 0 { (self.rest(&format!("{} more", count(left, "line")))) }
         }
     }
 
-    fn hunks(&self, file: &FileChange) -> Markup {
+    /// The rows of a diff, and how many are left out.
+    fn hunks(&self, file: &FileChange) -> (Markup, usize) {
         let mut out = String::new();
         let mut left = self.most();
+        let is_beginning = !self.drawing.is_file() && self.drawing.extent == Extent::Beginning;
+        let most = if is_beginning { ROWS_ON_PAGE } else { usize::MAX };
+        let total: usize = file.diff.iter().map(|hunk| hunk.lines.len()).sum();
+        let mut rows = 0;
         for hunk in &file.diff {
             // A secret may have several lines.
             let all: Vec<&str> = hunk.lines.iter().map(String::as_str).collect();
@@ -242,11 +278,11 @@ impl Body<'_, '_, '_> {
                 out.push_str("<span class=\"hunk\">@@</span>");
             }
             for line in text.split('\n') {
-                if line.len() > left {
-                    out.push_str("<span class=\"hunk\">the rest is left out</span>");
-                    return PreEscaped(out);
+                if line.len() > left || rows >= most {
+                    return (PreEscaped(out), total.saturating_sub(rows).max(1));
                 }
                 left -= line.len();
+                rows += 1;
                 let sign = line.chars().next().filter(|c| matches!(c, ' ' | '+' | '-' | '\\'));
                 let rest = sign.map_or(line, |sign| &line[sign.len_utf8()..]);
                 let (tag, number) = match sign {
@@ -265,7 +301,7 @@ impl Body<'_, '_, '_> {
                 let _ = write!(out, "</{tag}>");
             }
         }
-        PreEscaped(out)
+        (PreEscaped(out), 0)
     }
 
     /// Files or lines that were found.
@@ -443,3 +479,7 @@ fn language(path: &str) -> Option<String> {
     let is_plain = end.len() < 8 && end.chars().all(|c| c.is_ascii_alphanumeric());
     is_plain.then_some(end)
 }
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;

@@ -11,6 +11,7 @@ use crate::draw::Drawing;
 use crate::escape::line;
 use crate::find::contains;
 use crate::opened::{Flow, FlowName};
+use crate::words::and_more;
 
 /// How many are listed.
 const MOST: usize = 500;
@@ -43,7 +44,12 @@ impl Commit {
 /// The commits of a flow and of its sub-agents.
 pub(crate) fn commits(drawing: &Drawing<'_>, flow: &Flow) -> transcript::Result<Markup> {
     let mut found = Vec::new();
-    for part in drawing.opened.with_agents(flow) {
+    let is_shown = |name: &FlowName| match name {
+        FlowName::Agent(at) => drawing.has_agent(*at),
+        name => *name == flow.name,
+    };
+    for name in drawing.opened.parts(flow).filter(is_shown) {
+        let Some(part) = drawing.opened.flow(name) else { continue };
         for (at, turn) in part.turns.iter().enumerate() {
             if part.name == FlowName::Live && !drawing.has_turn(at) {
                 continue;
@@ -71,7 +77,7 @@ pub(crate) fn commits(drawing: &Drawing<'_>, flow: &Flow) -> transcript::Result<
                 }
             }
         }
-        @if found.len() > MOST { p { "and " (found.len() - MOST) " more" } }
+        (and_more(found.len(), MOST))
     })
 }
 

@@ -9,7 +9,7 @@ use crate::draw::Drawing;
 use crate::escape::{T, line, one_line};
 use crate::opened::Flow;
 use crate::page;
-use crate::words::count;
+use crate::words::{and_more, count};
 
 /// How many pairs of turns are listed.
 const PAIRS: usize = 400;
@@ -92,7 +92,8 @@ pub(crate) fn compare(
             @if common > 0 {
                 details { summary { (count(common, "turn")) " that are the same" }
                     ol.turns { @for at in 0..common.min(PAIRS) { li {
-                        (line(&first.drawing.masked(&first.drawing.opened.headline(first.flow, at)), 120)) } } } }
+                        (line(&first.drawing.masked(&first.drawing.opened.headline(first.flow, at)), 120)) } } }
+                    (and_more(common, PAIRS)) }
             }
             @for part in rows {
                 @let (kind, a, b) = match part {
@@ -106,6 +107,7 @@ pub(crate) fn compare(
                     div { @if let Some(b) = b { (second.turn(b)) } }
                 }
             }
+            (and_more(aligned.iter().filter(|part| !same(part)).count(), PAIRS))
         }
     };
     Ok(page::page(

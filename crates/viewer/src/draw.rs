@@ -42,6 +42,16 @@ pub(crate) enum Form {
     File(FileForm),
 }
 
+/// How much of what is long is on a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Its beginning, and a link to all of it.
+    #[default]
+    Beginning,
+    /// All of it.
+    Whole,
+}
+
 /// What a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileForm {
@@ -58,7 +68,10 @@ pub(crate) struct Drawing<'a> {
     pub(crate) findings: HashMap<u64, Vec<&'a Finding>>,
     /// Where the session is on the server, with a slash at the end.
     pub(crate) base: String,
+    /// The command that uses the same homes, for commands that are shown.
+    pub(crate) again: String,
     pub(crate) only: Only,
+    pub(crate) extent: Extent,
     /// The turns of the live branch that are in a file; none: all.
     pub(crate) chosen: Option<&'a [bool]>,
     /// How deep sub-agents are nested now.
@@ -80,7 +93,7 @@ impl<'a> Drawing<'a> {
                 findings.entry(line).or_default().push(finding);
             }
         }
-        let (mask, base) = (RefCell::new(mask), String::new());
+        let (mask, base, again) = (RefCell::new(mask), String::new(), String::new());
         Drawing {
             opened,
             mask,
@@ -88,7 +101,9 @@ impl<'a> Drawing<'a> {
             prices,
             findings,
             base,
+            again,
             only: Only::default(),
+            extent: Extent::default(),
             chosen: None,
             depth: Cell::new(0),
             answer: RefCell::default(),
@@ -103,16 +118,6 @@ impl<'a> Drawing<'a> {
     /// JSON without its secrets.
     pub(crate) fn masked_json(&self, json: &str) -> String {
         self.mask.borrow_mut().json(json).into_owned()
-    }
-
-    /// Whether a turn of the live branch may be shown.
-    pub(crate) fn has_turn(&self, turn: usize) -> bool {
-        self.chosen.is_none_or(|chosen| chosen.get(turn) == Some(&true))
-    }
-
-    /// Whether calls and their results may be shown.
-    pub(crate) fn has_tools(&self) -> bool {
-        !matches!(self.form, Form::File(FileForm { has_tools: false, .. }))
     }
 
     /// What the session is called: its title, or its first prompt if that may be shown.
@@ -422,9 +427,12 @@ impl<'a> Drawing<'a> {
         for item in view::items(&self.opened.family, flow.owner, turn) {
             match item? {
                 Item::Call(call) => {
-                    return Ok(
-                        html! { (self.tools(flow, call.line)) (call::body(self, flow, &call)?) },
-                    );
+                    let id = turn.steps.iter().find_map(|step| match step {
+                        Step::Answer { blocks, .. } => blocks.first().copied(),
+                        _ => None,
+                    });
+                    let body = call::body(self, flow, &call, id)?;
+                    return Ok(html! { (self.tools(flow, call.line)) (body) });
                 }
                 Item::Block(BlockView {
                     piece: Some(Piece::Thinking { text, .. }), line, ..
@@ -470,7 +478,7 @@ impl<'a> Drawing<'a> {
         let anchor = Drawing::anchor(flow.name, "L", call.line);
         let body = match (self.form, id) {
             (Form::Page, Some(id)) => self.unfolded(flow, id),
-            _ => call::body(self, flow, call)?,
+            _ => call::body(self, flow, call, id)?,
         };
         let source = id.filter(|_| !self.is_file()).map(|id| self.part_address(flow, id));
         let result = call.result.as_ref().map(|result| result.line);

@@ -1,9 +1,11 @@
-//! Sessions as they were before they were changed in place. Who starts the server knows where that
-//! is kept.
+//! What only who starts the server knows of a session: what it was before it was changed in place,
+//! and what its files have of secrets.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
+use transcript::Session;
+use transcript::format::secret::Cover;
 use transcript::format::time::Time;
 
 /// A session as it was before a change.
@@ -23,6 +25,12 @@ pub struct Earlier {
 pub trait Changes: Send + Sync + Debug {
     /// What a file was before each change of it that is kept, newest first.
     fn before(&self, session: &Path) -> Vec<Earlier>;
+}
+
+/// Looks through sessions for secrets.
+pub trait Survey: Send + Sync + Debug {
+    /// The secrets of a session and of what belongs to it, or why it cannot be read.
+    fn cover(&self, session: &Session) -> Result<Cover, String>;
 }
 
 /// The name, in addresses, of a session as it was before a change.

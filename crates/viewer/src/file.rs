@@ -1,12 +1,14 @@
 //! A session as one HTML file that opens from disk.
 //!
-//! Made of the same windows as the page of the server, in folded pages if they are many. Several
-//! threads draw pieces of it, which are written in order. Invariants: the file requests nothing,
+//! Made of the same windows as the page of the server, in folded pages if they are many; every dead
+//! end is a folded page below them, from where it leaves the live branch on. Several threads draw
+//! pieces of it, which are written in order. Invariants: the file requests nothing,
 //! and runs only our script, which its policy names by its hash; it can be read without the script;
 //! it does not depend on the number of threads; a bounded number of pieces is in memory.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use transcript::format::threads;
 use crate::commits::commits;
 use crate::draw::{Drawing, FileForm, Form};
 use crate::escape::{T, line};
-use crate::opened::{Flow, Opened};
+use crate::opened::{Flow, FlowName, Opened};
 use crate::page;
 use crate::panels::{self, TurnRange};
 use crate::session_page::{find_field, panel_count};
@@ -105,8 +107,9 @@ enum Piece {
     Top,
     /// What stands beside it.
     Panels,
-    /// Some windows, by their numbers.
+    /// Some windows of a flow, by their numbers.
     Windows {
+        flow: FlowName,
         windows: Vec<usize>,
         /// The folded page that begins with them.
         begins: Option<Folded>,
@@ -116,6 +119,7 @@ enum Piece {
 }
 
 /// A page of a file.
+#[derive(Clone, Copy)]
 struct Folded {
     /// Its first and last turn.
     turns: [usize; 2],
@@ -129,30 +133,36 @@ struct FilePage<'a> {
 }
 
 impl FilePage<'_> {
-    fn is_in(&self, turn: usize) -> bool {
+    /// Whether a turn is in the file: of the live branch, if it is chosen; of a dead end, if that
+    /// has it alone.
+    fn is_in(&self, flow: &Flow, turn: usize) -> bool {
+        if flow.name != FlowName::Live {
+            return turn >= flow.shared;
+        }
         self.wish.turns.as_ref().is_none_or(|turns| turns.get(turn) == Some(&true))
     }
 
     fn pieces(&self) -> Vec<Piece> {
-        let windows = &self.flow.windows;
-        let has = |at: &usize| windows[*at].parts.iter().any(|(turn, _)| self.is_in(*turn));
-        let wanted: Vec<usize> = (0..windows.len()).filter(has).collect();
-        let is_paged = wanted.len() > IN_PAGE;
         let mut pieces = vec![Piece::Top, Piece::Panels];
+        let wanted = self.windows_in(self.flow);
+        let is_paged = wanted.len() > IN_PAGE;
         for (number, page) in wanted.chunks(IN_PAGE).enumerate() {
-            let part = |at: usize| &windows[at].parts;
-            let first = part(page[0]).first().map_or(0, |(turn, _)| turn + 1);
-            let last = part(page[page.len() - 1]).last().map_or(0, |(turn, _)| turn + 1);
-            let folded = Folded { turns: [first, last], is_open: number == 0 };
-            let mut begins = is_paged.then_some(folded);
-            let mut left = page.len();
-            for some in page.chunks(AT_ONCE) {
-                left -= some.len();
-                let (begins, ends) = (begins.take(), is_paged && left == 0);
-                pieces.push(Piece::Windows { windows: some.to_vec(), begins, ends });
-            }
+            let is_open = number == 0;
+            push_windows(&mut pieces, self.flow, page, is_paged.then_some(is_open));
+        }
+        // What was chosen is of the live branch.
+        let dead = self.opened.dead_ends().filter(|_| self.wish.turns.is_none());
+        for flow in dead.filter_map(|name| self.opened.flow(name)) {
+            push_windows(&mut pieces, &flow, &self.windows_in(&flow), Some(false));
         }
         pieces
+    }
+
+    /// The windows of a flow that have something that is in the file.
+    fn windows_in(&self, flow: &Flow) -> Vec<usize> {
+        let has =
+            |at: &usize| flow.windows[*at].parts.iter().any(|(turn, _)| self.is_in(flow, *turn));
+        (0..flow.windows.len()).filter(has).collect()
     }
 
     /// A piece, and the secrets that were hidden in it.
@@ -165,13 +175,14 @@ impl FilePage<'_> {
         let drawn = match piece {
             Piece::Top => self.top(&drawing),
             Piece::Panels => self.panels(&drawing)?,
-            Piece::Windows { windows, begins, ends } => {
+            Piece::Windows { flow, windows, begins, ends } => {
                 let mut drawn = String::new();
+                let Some(flow) = self.opened.flow(*flow) else { return Ok(Default::default()) };
                 if let Some(folded) = begins {
-                    drawn.push_str(&self.begin(&drawing, folded));
+                    drawn.push_str(&self.begin(&drawing, &flow, *folded));
                 }
                 for at in windows {
-                    let window = drawing.window_of(self.flow, *at, &|turn| self.is_in(turn))?;
+                    let window = drawing.window_of(&flow, *at, &|turn| self.is_in(&flow, turn))?;
                     drawn.push_str(&window.into_string());
                 }
                 if *ends {
@@ -224,7 +235,7 @@ impl FilePage<'_> {
             aside aria-label="About this session" {
                 @for (name, title) in panels::PANELS.into_iter().filter(|(name, _)| is_shown(name)) {
                     details.panel data-name=(name) {
-                        summary { (title) (panel_count(drawing, name)) }
+                        summary { (title) (panel_count(drawing, self.flow, name)) }
                         @match name {
                             "turns" => (panels::turns(drawing, self.flow, &TurnRange::in_file(self.flow))),
                             "branches" => (panels::branches(drawing, &no_ids, &[])),
@@ -242,14 +253,20 @@ impl FilePage<'_> {
     }
 
     /// The beginning of a folded page.
-    fn begin(&self, drawing: &Drawing<'_>, folded: &Folded) -> String {
+    fn begin(&self, drawing: &Drawing<'_>, flow: &Flow, folded: Folded) -> String {
         let [from, to] = folded.turns;
-        let words = drawing.masked(&self.opened.headline(self.flow, from - 1));
+        let words = drawing.masked(&self.opened.headline(flow, from - 1));
         let open = if folded.is_open { " open" } else { "" };
+        let is_dead = flow.name != FlowName::Live;
+        let class = if is_dead { "page dead" } else { "page" };
         let summary = html! {
-            span.who { "Turns " (from) " to " (to) } " " span.about { (line(&words, 100)) }
+            span.who {
+                @if is_dead { "Dead end, turn " } @else { "Turns " }
+                (from) @if to > from || !is_dead { " to " (to) }
+            }
+            " " span.about { (line(&words, 100)) }
         };
-        format!("<details class=\"page\"{open}><summary>{}</summary>", summary.into_string())
+        format!("<details class=\"{class}\"{open}><summary>{}</summary>", summary.into_string())
     }
 
     /// What stands below the conversation.
@@ -266,6 +283,21 @@ impl FilePage<'_> {
             (page::dialogs())
             (page::script())
         }
+    }
+}
+
+/// Adds windows of a flow in pieces; as a folded page, if it is known whether that is open.
+fn push_windows(pieces: &mut Vec<Piece>, flow: &Flow, page: &[usize], is_open: Option<bool>) {
+    let (Some(first), Some(last)) = (page.first(), page.last()) else { return };
+    let turn = |part: Option<&(usize, Range<usize>)>| part.map_or(0, |(turn, _)| *turn);
+    let first = turn(flow.windows[*first].parts.first()).max(flow.shared);
+    let turns = [first + 1, turn(flow.windows[*last].parts.last()) + 1];
+    let mut begins = is_open.map(|is_open| Folded { turns, is_open });
+    let mut left = page.len();
+    for some in page.chunks(AT_ONCE) {
+        left -= some.len();
+        let (begins, ends) = (begins.take(), is_open.is_some() && left == 0);
+        pieces.push(Piece::Windows { flow: flow.name, windows: some.to_vec(), begins, ends });
     }
 }
 

@@ -59,6 +59,40 @@ fn the_same_on_one_thread_and_on_several() {
 }
 
 #[test]
+fn dead_ends_are_folded_pages_from_where_they_leave() {
+    let (_folder, session) = session();
+    let mut lines = std::fs::read_to_string(&session.path).unwrap();
+    // Back to the answer of turn 391: what follows it is a dead end, after a new prompt.
+    for (name, parent, role) in [("w", "a390", "user"), ("v", "w", "assistant")] {
+        let _ = writeln!(
+            lines,
+            "{{\"type\":\"{role}\",\"uuid\":\"{name}\",\"parentUuid\":\"{parent}\",\
+             \"timestamp\":\"2026-01-02T00:00:00.000Z\",\"message\":{{\"id\":\"m{name}\",\
+             \"role\":\"{role}\",\"content\":[{{\"type\":\"text\",\"text\":\"live{name}x\"}}]}}}}"
+        );
+    }
+    std::fs::write(&session.path, lines).unwrap();
+    let session = Session::at(&session.path).unwrap();
+    let html = written(&session, None, true);
+    let (live, dead) = html.split_once("<details class=\"page dead\">").unwrap();
+    assert!(live.contains("prompt390x") && live.contains("livewx") && live.contains("livevx"));
+    assert!(!live.contains("answer391x") && !dead.contains("answer390x"));
+    for turn in 391..400 {
+        assert_eq!(dead.matches(&format!("answer{turn}x")).count(), 1, "{turn}");
+        assert!(dead.contains(&format!("call{turn}x")));
+    }
+    assert!(dead.contains("Dead end, turn 392 to 400"), "{dead}");
+    // The panel leads there.
+    let anchor = dead.split("class=\"turn\" id=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(anchor.ends_with("-turn-392") && live.contains(&format!("href=\"#{anchor}\"")));
+    let talk = written(&session, None, false);
+    assert!(talk.contains("answer399x") && !talk.contains("call399x"));
+    let chosen: Vec<bool> = (0..392).map(|turn| turn == 7).collect();
+    let few = written(&session, Some(chosen), true);
+    assert!(!few.contains("answer399x") && !few.contains("page dead"));
+}
+
+#[test]
 fn what_is_left_out_is_nowhere_in_it() {
     let (_folder, session) = session();
     let chosen: Vec<bool> = (0..400).map(|turn| turn == 7 || turn == 8).collect();

@@ -1,6 +1,6 @@
-//! Finds words in a session, also in what is folded away and in sub-agents.
+//! Finds words in a session, also in what is folded away, in sub-agents and in dead ends.
 //!
-//! Invariant: bounded in time and in hits; says where it stopped.
+//! Invariant: bounded in time and in hits, to within a step; goes on at the step where it stopped.
 
 use std::time::{Duration, Instant};
 
@@ -26,27 +26,39 @@ struct Hit {
     text: String,
 }
 
-/// The hits of some words from a turn on.
+/// Where to look on: a part of the session (`Opened::parts`), and a step of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) part: usize,
+    pub(crate) step: usize,
+}
+
+/// The hits of some words from a place on.
 pub(crate) fn find(
     drawing: &Drawing<'_>,
     flow: &Flow,
     words: &str,
-    from: usize,
+    from: Place,
 ) -> transcript::Result<Markup> {
     let needle = words.to_lowercase();
     let begin = Instant::now();
     let mut hits = Vec::new();
     let mut stopped = None;
-    // What sub-agents said is folded away too. Their turns are counted behind those of the flow.
-    let all = drawing.opened.with_agents(flow);
-    let turns = all.iter().flat_map(|part| part.turns.iter().enumerate().map(move |at| (part, at)));
-    for (place, (part, (number, turn))) in turns.enumerate().skip(from) {
-        if begin.elapsed() > PATIENCE || hits.len() >= HITS {
-            stopped = Some(place);
-            break;
-        }
-        for step in &turn.steps {
-            if !may_have(drawing.opened, part, step, &needle)? {
+    let (mut looked, mut skipped) = (0_usize, from.step);
+    'parts: for (place, name) in drawing.opened.parts(flow).enumerate().skip(from.part) {
+        let Some(part) = drawing.opened.flow(name) else { continue };
+        let turns = part.turns_beside(flow);
+        let steps = turns
+            .flat_map(|(number, turn)| turn.steps.iter().map(move |step| (number, turn, step)));
+        let steps = steps.enumerate().skip(std::mem::take(&mut skipped));
+        for (at, (number, turn, step)) in steps {
+            // However long something takes, the next answer is about something else.
+            if looked > 0 && (begin.elapsed() > PATIENCE || hits.len() >= HITS) {
+                stopped = Some(Place { part: place, step: at });
+                break 'parts;
+            }
+            looked += 1;
+            if !may_have(drawing.opened, &part, step, &needle)? {
                 continue;
             }
             let only = Opened::part_of(turn, std::slice::from_ref(step));
@@ -55,12 +67,13 @@ pub(crate) fn find(
             }
         }
     }
-    let next = stopped.map(|at| {
+    let next = stopped.map(|Place { part, step }| {
         let word = percent_encoding::utf8_percent_encode(words, percent_encoding::NON_ALPHANUMERIC);
-        format!("{}find?flow={}&from={at}&q={word}", drawing.base, flow.name.text())
+        let flow = flow.name.text();
+        format!("{}find?flow={flow}&part={part}&step={step}&q={word}", drawing.base)
     });
     Ok(html! {
-        @if from == 0 {
+        @if from == Place::default() {
             p role="status" { (hits.len()) @if stopped.is_some() { " or more" } @if hits.len() == 1 { " hit" } @else
                 { " hits" } }
         }
@@ -177,3 +190,7 @@ fn around(text: &str, needle: &str) -> Option<String> {
     }
     Some(crate::escape::one_line(&text[from..to.max(from)], 200))
 }
+
+#[cfg(test)]
+#[path = "find_tests.rs"]
+mod tests;

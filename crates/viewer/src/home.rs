@@ -11,12 +11,15 @@ use maud::{Markup, html};
 use crate::escape::{T, line};
 use crate::library::{Library, Listed};
 use crate::page;
-use crate::plot::{Point, columns};
-use crate::words::{cost, count, size_of};
+use crate::plot::columns;
+use crate::usage_page::periods;
+use crate::words::{count, size_of};
 use index::usage::{By, Filter, Question, report};
 
 /// How many rows are sent at once.
 const ROWS: usize = 100;
+/// How many days the plot has.
+const DAYS_IN_PLOT: usize = 60;
 
 /// How long ago sessions may have been written.
 const DAYS: [(Option<u32>, &str); 5] = [
@@ -97,16 +100,7 @@ pub(crate) fn plot(library: &Library, root: &str) -> Markup {
         block_ends: &[],
     };
     let report = report(&ledger, &question);
-    let rows = &report.rows[report.rows.len().saturating_sub(60)..];
-    let points: Vec<Point> = rows
-        .iter()
-        .map(|row| Point {
-            name: row.key.clone(),
-            value: row.sum.cost.map_or(0.0, transcript::conversation::usage::Money::dollars),
-            shown: cost(&row.sum).unwrap_or_else(|| "no price".to_owned()),
-            link: None,
-        })
-        .collect();
+    let points = periods(By::Day, &report.rows, DAYS_IN_PLOT);
     html! {
         @if points.len() > 1 {
             (columns("Cost by day, at list prices", ["day", "cost"], &points))
@@ -123,7 +117,11 @@ pub(crate) fn rows(library: &Library, root: &str, wanted: &Wanted) -> Markup {
     let shown = fitting.get(wanted.from..end).unwrap_or_default();
     html! {
         @if wanted.from == 0 {
-            p.facts role="status" { (count(fitting.len(), "session")) @if let Some(note) = &note { span { (note) } } }
+            @let is_reading = library.is_reading();
+            p.facts role="status" data-reading[is_reading] {
+                (count(fitting.len(), "session")) @if let Some(note) = &note { span { (note) } }
+                @if is_reading { span { "the catalog is being read" } }
+            }
         }
         ul.sessions {
             @for (one, snippet) in shown { (row(root, one, snippet.as_deref())) }
@@ -241,14 +239,12 @@ fn searched(library: &Library, words: &str) -> Option<Vec<(std::path::PathBuf, S
     let wish = Wish {
         homes: &roots,
         projects: None,
-        after: None,
-        before: None,
         limit: 200,
         hits: 1,
         patience: Duration::from_secs(2),
         redactor: &library.redactor,
         prices: &library.prices,
-        now: SystemTime::UNIX_EPOCH,
+        now: now(),
     };
     let found = library.with_catalog(|catalog| catalog.search(&query, &wish).ok())??;
     Some(

@@ -2,9 +2,10 @@
 //!
 //! Invariants: pages name sessions by ids that are made here, never by paths; nothing is written
 //! but the catalog, which is not in a Claude home; only a few sessions are open at once; what is
-//! listed is redacted if pages are.
+//! listed is redacted if pages are, and a session by what is known of all of its files.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -20,12 +21,12 @@ use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
 use transcript::conversation::table::GrowingTable;
 use transcript::conversation::usage::Ledger;
-use transcript::format::secret::{Mask, Redactor};
+use transcript::format::secret::{Cover, Mask, Redactor};
 use transcript::format::threads;
 
-use crate::earlier::{Changes, parted};
+use crate::earlier::{Changes, Survey, parted};
 use crate::opened::Opened;
-use crate::server::Secrets;
+use crate::server::{Secrets, Serving};
 
 /// A session in the list.
 #[derive(Clone, Debug)]
@@ -50,16 +51,25 @@ pub(crate) struct Library {
     /// A session that was named by its path, and may be in no home.
     named: Option<Session>,
     catalog: Mutex<Option<Catalog>>,
-    /// Where the catalog is, until somebody has asked for the list.
-    catalog_path: Mutex<Option<PathBuf>>,
+    catalog_path: Option<PathBuf>,
+    reading: Mutex<Reading>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) prices: Prices,
     secrets: Secrets,
     pub(crate) changes: Box<dyn Changes>,
-    list: Mutex<Option<(Instant, Arc<Vec<Listed>>)>>,
+    survey: Box<dyn Survey>,
+    /// The sessions, and when they were listed if that is still good.
+    list: Mutex<Option<(Option<Instant>, Arc<Vec<Listed>>)>>,
     open: Mutex<Vec<Kept>>,
     ledger: Mutex<Option<(Instant, Arc<Ledger>)>>,
     health: Mutex<HashMap<(PathBuf, u64), &'static str>>,
+}
+
+/// Whether the catalog is being brought up to date, and when that ended.
+#[derive(Debug, Default)]
+struct Reading {
+    is_on: bool,
+    ended: Option<Instant>,
 }
 
 /// A session that stays open.
@@ -80,6 +90,8 @@ const OPEN: usize = 2;
 pub(crate) const SOON_CHECKED: u64 = 20_000_000;
 /// How long a list is used before it is made again.
 const FRESH: Duration = Duration::from_secs(4);
+/// How long the catalog is used before it is brought up to date again.
+const CURRENT: Duration = Duration::from_secs(30);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,24 +104,18 @@ pub(crate) fn key_of(path: &Path) -> String {
 }
 
 impl Library {
-    pub(crate) fn new(
-        homes: Vec<Home>,
-        named: Option<Session>,
-        catalog: Option<PathBuf>,
-        redactor: Arc<Redactor>,
-        prices: Prices,
-        secrets: Secrets,
-        changes: Box<dyn Changes>,
-    ) -> Library {
+    pub(crate) fn new(serving: Serving) -> Library {
         Library {
-            homes,
-            named,
+            homes: serving.homes,
+            named: serving.session,
             catalog: Mutex::default(),
-            catalog_path: Mutex::new(catalog),
-            redactor,
-            prices,
-            secrets,
-            changes,
+            catalog_path: serving.catalog,
+            reading: Mutex::default(),
+            redactor: serving.redactor,
+            prices: serving.prices,
+            secrets: serving.secrets,
+            changes: serving.changes,
+            survey: serving.survey,
             list: Mutex::default(),
             open: Mutex::default(),
             ledger: Mutex::default(),
@@ -117,32 +123,70 @@ impl Library {
         }
     }
 
-    /// Begins to read the catalog, once. Not before somebody wants the list: who opens a session
-    /// does not wait for it.
+    /// Begins to bring the catalog up to date, unless that was done a moment ago. Not before
+    /// somebody wants the list: who opens a session does not wait for it. What is there already is
+    /// used meanwhile.
     pub(crate) fn want_catalog(self: &Arc<Self>) {
-        if let Some(path) = lock(&self.catalog_path).take() {
-            let library = Arc::clone(self);
-            // It ends with the program.
-            drop(thread::spawn(move || library.read_catalog(&path)));
+        let Some(path) = &self.catalog_path else { return };
+        let mut reading = lock(&self.reading);
+        if reading.is_on || reading.ended.is_some_and(|ended| ended.elapsed() < CURRENT) {
+            return;
         }
+        reading.is_on = true;
+        drop(reading);
+        let mut catalog = lock(&self.catalog);
+        if catalog.is_none() {
+            *catalog = Catalog::open_if_there(path).ok().flatten();
+        }
+        drop(catalog);
+        let library = Arc::clone(self);
+        // It ends with the program.
+        drop(thread::spawn(move || library.read_catalog()));
     }
 
-    /// Brings the catalog up to date. Until then, searching looks at titles only.
-    fn read_catalog(&self, path: &Path) {
-        let Ok(mut catalog) = Catalog::open(path) else { return };
-        let work = Work { homes: &self.homes, redactor: &self.redactor, threads: 1 };
-        if catalog.refresh(&work, &mut |_, _| {}).is_ok() {
-            *lock(&self.catalog) = Some(catalog);
-            *lock(&self.list) = None;
-        }
+    /// Whether the catalog is being read: more may be found in a moment.
+    pub(crate) fn is_reading(&self) -> bool {
+        lock(&self.reading).is_on
     }
 
-    /// What hides secrets on pages, or does not.
+    /// Brings the catalog up to date, by another connection than the one that answers. Without a
+    /// catalog, searching looks at titles only.
+    fn read_catalog(&self) {
+        let read = || {
+            let mut catalog = Catalog::open(self.catalog_path.as_ref()?).ok()?;
+            let work = Work { homes: &self.homes, redactor: &self.redactor, threads: 1 };
+            catalog.refresh(&work, &mut |_, _| {}).ok().map(|_| catalog)
+        };
+        if let Some(catalog) = read() {
+            lock(&self.catalog).get_or_insert(catalog);
+        }
+        // What was listed meanwhile lacks what the catalog knows by now.
+        if let Some((made, _)) = &mut *lock(&self.list) {
+            *made = None;
+        }
+        *lock(&self.reading) = Reading { is_on: false, ended: Some(Instant::now()) };
+    }
+
+    /// What hides secrets in a text of several sessions, or does not.
     pub(crate) fn mask(&self) -> Mask<'_> {
         match self.secrets {
             Secrets::Shown => Mask::none(),
             Secrets::Redacted => Mask::new(&self.redactor),
         }
+    }
+
+    /// What hides the secrets of a session on its pages, or does not.
+    pub(crate) fn mask_of<'o>(&self, opened: &'o Opened) -> transcript::Result<Mask<'o>> {
+        match self.secrets {
+            Secrets::Shown => Ok(Mask::none()),
+            Secrets::Redacted => self.cover_of(opened).map(Mask::of),
+        }
+    }
+
+    /// The secrets of a session.
+    pub(crate) fn cover_of<'o>(&self, opened: &'o Opened) -> transcript::Result<&'o Cover> {
+        let cover = opened.cover(&*self.survey);
+        cover.map_err(|error| io::Error::other(error.to_owned()).into())
     }
 
     /// A text as pages may show it.
@@ -177,12 +221,12 @@ impl Library {
     /// All sessions, newest first.
     pub(crate) fn list(&self) -> Arc<Vec<Listed>> {
         if let Some((made, list)) = &*lock(&self.list)
-            && made.elapsed() < FRESH
+            && made.is_some_and(|made| made.elapsed() < FRESH)
         {
             return Arc::clone(list);
         }
         let list = Arc::new(self.listed());
-        *lock(&self.list) = Some((Instant::now(), Arc::clone(&list)));
+        *lock(&self.list) = Some((Some(Instant::now()), Arc::clone(&list)));
         list
     }
 
@@ -303,7 +347,13 @@ impl Library {
                     Some(growing) => Opened::open_again(session, growing),
                 };
                 match opened {
-                    Ok(opened) => (Arc::new(opened), growing),
+                    Ok(opened) => {
+                        if self.secrets == Secrets::Redacted {
+                            // Part of what opening takes. If it fails, its pages say why.
+                            let _ = self.cover_of(&opened);
+                        }
+                        (Arc::new(opened), growing)
+                    }
                     Err(error) => return Some(Err(error)),
                 }
             }

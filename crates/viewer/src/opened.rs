@@ -22,9 +22,10 @@ use transcript::conversation::turn::{Step, Turn};
 use transcript::conversation::usage::Spending;
 use transcript::conversation::view;
 use transcript::format::content::BlockKind;
-use transcript::format::secret::Redactor;
+use transcript::format::secret::{Cover, Redactor};
 use transcript::{Conversation, Session};
 
+use crate::earlier::Survey;
 use crate::timeline::Mark;
 
 /// Which conversation of a session.
@@ -124,6 +125,13 @@ impl Flow {
         Flow { name, owner, turns, windows, shared: 0, spent, marks }
     }
 
+    /// Its turns with their indices; those that the live branch has, too, only if this is the flow
+    /// that is shown.
+    pub(crate) fn turns_beside(&self, shown: &Flow) -> impl Iterator<Item = (usize, &Turn)> {
+        let begin = if self.name == shown.name { 0 } else { self.shared };
+        self.turns.iter().enumerate().skip(begin)
+    }
+
     /// The window that a turn begins in.
     pub(crate) fn window_of_turn(&self, turn: usize) -> usize {
         let last = |window: &Window| window.parts.last().map_or(0, |part| part.0);
@@ -173,6 +181,11 @@ fn height(items: usize, bytes: u64, turns: usize) -> u32 {
     u32::try_from(all).unwrap_or(u32::MAX).min(20_000)
 }
 
+/// How many dead ends are listed, searched, and put into a file.
+pub(crate) const DEAD_ENDS: usize = 200;
+/// How many of them are kept in memory: each has all of its turns from the first one on.
+const KEPT: usize = 8;
+
 /// A branch that is not the live one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeadEnd {
@@ -205,6 +218,7 @@ pub(crate) struct Opened {
     flows: Mutex<HashMap<FlowName, Arc<Flow>>>,
     report: Later<Report>,
     filling: Later<Filling>,
+    cover: Later<Cover>,
 }
 
 impl Opened {
@@ -252,6 +266,7 @@ impl Opened {
             flows: Mutex::default(),
             report: OnceLock::new(),
             filling: OnceLock::new(),
+            cover: OnceLock::new(),
         })
     }
 
@@ -285,16 +300,26 @@ impl Opened {
                 Flow::new(family, name, Owner::Agent(at), turns)
             }
         };
+        let is_dead = |name: &FlowName| matches!(name, FlowName::Chain(_));
+        if is_dead(&name) && known.keys().filter(|name| is_dead(name)).count() >= KEPT {
+            known.retain(|name, _| !is_dead(name));
+        }
         let flow = Arc::new(flow);
         known.insert(name, Arc::clone(&flow));
         Some(flow)
     }
 
-    /// A flow, and if it is the live branch, those of the sub-agents.
-    pub(crate) fn with_agents(&self, flow: &Flow) -> Vec<Arc<Flow>> {
-        let agents = if flow.name == FlowName::Live { self.family.agents.len() } else { 0 };
-        let names = std::iter::once(flow.name).chain((0..agents).map(FlowName::Agent));
-        names.filter_map(|name| self.flow(name)).collect()
+    /// A flow, and if it is the live branch, all others: sub-agents, then dead ends.
+    pub(crate) fn parts(&self, flow: &Flow) -> impl Iterator<Item = FlowName> {
+        let agents = (0..self.family.agents.len()).map(FlowName::Agent);
+        let others = agents.chain(self.dead_ends());
+        let others = others.filter(|_| flow.name == FlowName::Live);
+        std::iter::once(flow.name).chain(others)
+    }
+
+    /// The dead ends that are shown.
+    pub(crate) fn dead_ends(&self) -> impl Iterator<Item = FlowName> {
+        self.dead.iter().take(DEAD_ENDS).map(|dead| FlowName::Chain(dead.chain.0))
     }
 
     /// The flow that shows the record on a line of the session's file.
@@ -346,6 +371,12 @@ impl Opened {
     /// What `check` has found, if it was asked before.
     pub(crate) fn known_report(&self) -> Option<&Report> {
         self.report.get()?.as_ref().ok()
+    }
+
+    /// The secrets of the session and of what belongs to it.
+    pub(crate) fn cover(&self, survey: &dyn Survey) -> Result<&Cover, &str> {
+        let cover = self.cover.get_or_init(|| survey.cover(&self.session));
+        cover.as_ref().map_err(String::as_str)
     }
 
     /// What would be sent now, by the rules of the newest client.

@@ -2,24 +2,25 @@
 //!
 //! Invariant: every number is one that another command prints too: `context`, `check`, `tree`.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use transcript::client::context::GroupBy;
-use transcript::conversation::agents::{Owner, SubAgent};
-use transcript::conversation::graph::Start;
+use transcript::conversation::graph::{ChainId, Start};
 use transcript::conversation::lineage::relatives;
 use transcript::conversation::place::sessions_in;
-use transcript::conversation::turn::{Step, Turn};
+use transcript::conversation::table::RowId;
+use transcript::conversation::turn::Step;
 use transcript::format::secret::Redactor;
 
 use crate::draw::Drawing;
 use crate::earlier::{Earlier, key_before};
 use crate::escape::{T, line};
-use crate::opened::{Flow, FlowName};
+use crate::opened::{DEAD_ENDS, DeadEnd, Flow, FlowName, Opened};
 use crate::plot::{Point, area, bars};
-use crate::words::{cost, count, grouped, local, short, time};
+use crate::words::{and_more, cost, count, grouped, local, short, time};
 
 /// The names of the panels, with their titles, in order.
 pub(crate) const PANELS: [(&str, &str); 6] = [
@@ -34,6 +35,12 @@ pub(crate) const PANELS: [(&str, &str); 6] = [
 /// How many turns are listed at once on a page, and in a file.
 pub(crate) const LISTED: usize = 60;
 const LISTED_IN_FILE: usize = 2_000;
+/// How many sessions, agents and parts of the context are listed.
+const BESIDE: usize = 50;
+const AGENTS: usize = 500;
+const GROUPS: usize = 12;
+/// How deep dead ends are listed below each other; what is deeper is beside the deepest.
+const DEEPEST: usize = 12;
 
 /// Which turns are listed, and whether buttons lead to those before and after them.
 #[derive(Clone, Debug)]
@@ -79,7 +86,7 @@ pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, range: &TurnRange) -> Ma
                 }
             }
         }
-        @if drawing.is_file() && end < all { p { "and " (all - end) " more" } }
+        @if drawing.is_file() { (and_more(all, end)) }
         @if range.leads_on && end < all {
             button.more type="button" data-more=(address(end, end + LISTED, "on")) { "Later: " (all - end) }
         }
@@ -95,50 +102,23 @@ pub(crate) fn branches(
 ) -> Markup {
     let opened = drawing.opened;
     let main = &opened.family.main;
-    let line_of = |row| main.table.row(row).line;
     let others = opened.session.path.parent().map(sessions_in).unwrap_or_default();
     let mut kin =
         if drawing.is_file() { Vec::new() } else { relatives(&opened.session, main, &others) };
     kin.sort_by_key(|one| std::cmp::Reverse(one.shared));
     let page = drawing.base.trim_end_matches('/');
-    let from = |start| match start {
-        Start::Root => "has its own root".to_owned(),
-        Start::Lost => "its parent is not in the file".to_owned(),
-        Start::Loop => "its parents form a cycle".to_owned(),
-        Start::Branch(row) => format!("leaves at line {}", line_of(row)),
-        Start::Compaction(row) | Start::CompactionGuess(row) => {
-            format!("after a compaction, line {}", line_of(row))
-        }
-        Start::Sidechain(row) => format!("a sidechain at line {}", line_of(row)),
-    };
     html! {
         @if opened.dead.is_empty() { p { "One branch, no dead ends." } }
         @else {
             p { (count(opened.dead.len(), "dead end")) " beside the live branch of " (count(opened.live.turns.len(),
                 "turn")) "." }
-            ul.branches {
-                @for dead in opened.dead.iter().take(200) {
-                    @let chain = main.graph.chain(dead.chain);
-                    @let parent = match chain.start { Start::Branch(row) => Some(line_of(row)), _ => None };
-                    li {
-                        @if !drawing.is_file() {
-                            a href=(format!("{page}?flow=c{}", dead.chain.0)) { "from line " (line_of(chain.first)) }
-                        } @else { "from line " (line_of(chain.first)) }
-                        " · " (count(dead.turns, "turn")) " · "
-                        @if let Some(parent) = parent {
-                            a href={ "#" (Drawing::anchor(FlowName::Live, "L", parent)) } { (from(chain.start)) }
-                        } @else { (from(chain.start)) }
-                        @if !drawing.is_file() {
-                            " · " a href=(format!("{page}/compare?fa=m&fb=c{}", dead.chain.0)) { "compare" }
-                        }
-                    }
-                }
-            }
+            (DeadEnds::of(opened).list(drawing, None))
+            (and_more(opened.dead.len(), DEAD_ENDS))
         }
         @if !before.is_empty() {
             h3 { "Before changes" }
             ul.branches {
-                @for one in before.iter().take(50) {
+                @for one in before.iter().take(BESIDE) {
                     li {
                         "before " (T(&one.what)) " · " (time(one.time, "%Y-%m-%d %H:%M")) " · "
                         a href=(format!("{}/compare?b={}", key_before(page, &one.name), id_of(&opened.session.path))) {
@@ -147,19 +127,100 @@ pub(crate) fn branches(
                     }
                 }
             }
+            (and_more(before.len(), BESIDE))
         }
         @if !kin.is_empty() {
-            h3 { "Sessions that share records" }
+            h3 { "Related sessions" }
             ul.branches {
-                @for one in kin.iter().take(50) {
+                @for one in kin.iter().take(BESIDE) {
                     @let id = id_of(&one.session.path);
                     li {
-                        code { (T(&one.session.id.short())) } " · " (grouped(one.shared)) " records" " shared · "
-                        a href=(format!("{page}/compare?b={id}&fa=m&fb=m")) { "compare" }
+                        (one.words()) " " code { (T(&one.session.id.short())) } " · " (grouped(one.shared)) " records"
+                        " in both · " a href=(format!("{page}/compare?b={id}&fa=m&fb=m")) { "compare" }
+                    }
+                }
+            }
+            (and_more(kin.len(), BESIDE))
+        }
+    }
+}
+
+/// Dead ends as a tree: below each, those that leave it.
+struct DeadEnds<'a> {
+    below: HashMap<Option<ChainId>, Vec<&'a DeadEnd>>,
+}
+
+impl<'a> DeadEnds<'a> {
+    fn of(opened: &'a Opened) -> DeadEnds<'a> {
+        let graph = &opened.family.main.graph;
+        let mut below: HashMap<Option<ChainId>, Vec<&DeadEnd>> = HashMap::new();
+        // How deep each is, and what it is below.
+        let mut places: HashMap<ChainId, (usize, Option<ChainId>)> = HashMap::new();
+        for dead in opened.dead.iter().take(DEAD_ENDS) {
+            let left = graph.chain(dead.chain).start.after().map(|row| graph.chain_of(row));
+            let place = match left.and_then(|left| Some((left, *places.get(&left)?))) {
+                Some((left, (depth, _))) if depth < DEEPEST => (depth + 1, Some(left)),
+                Some((_, beside)) => beside,
+                None => (0, None),
+            };
+            places.insert(dead.chain, place);
+            below.entry(place.1).or_default().push(dead);
+        }
+        DeadEnds { below }
+    }
+
+    fn list(&self, drawing: &Drawing<'_>, parent: Option<ChainId>) -> Markup {
+        let main = &drawing.opened.family.main;
+        let line_of = |row| main.table.row(row).line;
+        let page = drawing.base.trim_end_matches('/');
+        let Some(ends) = self.below.get(&parent) else { return html! {} };
+        html! {
+            ul.branches {
+                @for dead in ends {
+                    @let chain = main.graph.chain(dead.chain);
+                    @let name = FlowName::Chain(dead.chain.0);
+                    li {
+                        @if let Some(to) = way_to(drawing, name) {
+                            a href=(to) { "from line " (line_of(chain.first)) }
+                        } @else { "from line " (line_of(chain.first)) }
+                        " · " (count(dead.turns, "turn")) " · "
+                        @match (chain.start, parent) {
+                            // Its line is on the page of that dead end.
+                            (Start::Branch(row), None) => a href={ "#" (Drawing::anchor(FlowName::Live, "L",
+                                line_of(row))) } { "leaves at line " (line_of(row)) },
+                            (start, _) => (words_of(start, &line_of)),
+                        }
+                        @if !drawing.is_file() {
+                            " · " a href=(format!("{page}/compare?fa=m&fb={}", name.text())) { "compare" }
+                        }
+                        (self.list(drawing, Some(dead.chain)))
                     }
                 }
             }
         }
+    }
+}
+
+/// Where a dead end is shown: on a page of its own, or in the file, if it has it.
+fn way_to(drawing: &Drawing<'_>, name: FlowName) -> Option<String> {
+    if !drawing.is_file() {
+        return Some(format!("{}?flow={}", drawing.base.trim_end_matches('/'), name.text()));
+    }
+    let flow = drawing.opened.flow(name).filter(|_| drawing.chosen.is_none())?;
+    Some(format!("#{}", Drawing::anchor(name, "turn-", flow.shared as u64 + 1)))
+}
+
+/// How a branch begins.
+fn words_of(start: Start, line_of: &dyn Fn(RowId) -> u64) -> String {
+    match start {
+        Start::Root => "has its own root".to_owned(),
+        Start::Lost => "its parent is not in the file".to_owned(),
+        Start::Loop => "its parents form a cycle".to_owned(),
+        Start::Branch(row) => format!("leaves at line {}", line_of(row)),
+        Start::Compaction(row) | Start::CompactionGuess(row) => {
+            format!("after a compaction, line {}", line_of(row))
+        }
+        Start::Sidechain(row) => format!("a sidechain at line {}", line_of(row)),
     }
 }
 
@@ -169,7 +230,7 @@ pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
     let page = drawing.base.trim_end_matches('/');
     let mut rows = Vec::new();
     for (at, agent) in opened.family.agents.iter().enumerate() {
-        if drawing.chosen.is_some() && !is_chosen(drawing, agent) {
+        if !drawing.has_agent(at) {
             continue;
         }
         let [kind, task] = opened.family.task(agent)?;
@@ -191,7 +252,7 @@ pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
     Ok(html! {
         @if rows.is_empty() { p { "None." } }
         ul.branches {
-            @for (at, kind, task, turns, sum, start, agent) in rows.iter().take(500) {
+            @for (at, kind, task, turns, sum, start, agent) in rows.iter().take(AGENTS) {
                 li {
                     @let name = html! { (line(&drawing.masked(kind.as_deref().unwrap_or(agent.purpose.name())), 40))
                         ": " (line(&drawing.masked(task.as_deref().unwrap_or("")), 90)) };
@@ -203,16 +264,8 @@ pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
                 }
             }
         }
+        (and_more(rows.len(), AGENTS))
     })
-}
-
-/// Whether a sub-agent was started in a turn that may be shown.
-fn is_chosen(drawing: &Drawing<'_>, agent: &SubAgent) -> bool {
-    let Some(start) = agent.start.filter(|start| start.owner == Owner::Main) else { return false };
-    let row = drawing.opened.family.main.table.block(start.call).row;
-    let turns = &drawing.opened.live.turns;
-    let has = |turn: &Turn| turn.rows[0] <= row && row <= turn.rows[1];
-    turns.iter().enumerate().any(|(at, turn)| drawing.has_turn(at) && has(turn))
 }
 
 /// How the context fills up, and what fills it now.
@@ -260,7 +313,7 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
                 GroupBy::File => ("By file", "file"),
                 GroupBy::Turn => ("By turn", "turn"),
             };
-            @let rows: Vec<Point> = groups.iter().take(12).map(|group| Point {
+            @let rows: Vec<Point> = groups.iter().take(GROUPS).map(|group| Point {
                 name: match by {
                     GroupBy::Kind if group.key == "system" => "system prompt, tools".to_owned(),
                     GroupBy::Turn => format!("Turn {}", group.key),
@@ -270,7 +323,7 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
                 shown: format!("{}{}", if group.is_estimate { "~" } else { "" }, grouped(group.tokens)),
                 link: (*by == GroupBy::Turn).then(|| format!("#turn-{}", group.key)),
             }).collect();
-            @if !rows.is_empty() { (bars(title, [head, "tokens"], &rows)) }
+            @if !rows.is_empty() { (bars(title, [head, "tokens"], &rows)) (and_more(groups.len(), GROUPS)) }
         }
     }
 }

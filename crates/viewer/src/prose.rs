@@ -2,7 +2,8 @@
 //!
 //! Written event by event, not by a library that passes HTML through. Invariants: HTML in the text
 //! is shown as text; only `http` and `https` become links, which show their whole target; nothing
-//! is loaded, also no image; the depth of elements is bounded, and each is closed.
+//! is loaded, also no image; the depth of elements is bounded, each is closed by what it was opened
+//! with, and no link is inside another.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
 
@@ -18,7 +19,7 @@ pub(crate) fn push_prose(out: &mut String, text: &str) {
     let (head, _) = start(text, MOST);
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut writer = Writer { out, open: Vec::new(), skipped: 0, is_head: false, link: None };
+    let mut writer = Writer { out, open: Vec::new(), is_head: false };
     for event in Parser::new_ext(head, options) {
         writer.event(event);
     }
@@ -33,14 +34,29 @@ pub(crate) fn push_prose(out: &mut String, text: &str) {
 
 struct Writer<'a> {
     out: &'a mut String,
-    /// The ends of the elements that are open.
-    open: Vec<&'static str>,
-    /// How many elements are not written because they are too deep.
-    skipped: usize,
+    /// What is open, also what is not written because it is too deep.
+    open: Vec<Open>,
     /// In the head of a table.
     is_head: bool,
-    /// The target of the link that is open, and where its text begins.
-    link: Option<(String, usize)>,
+}
+
+/// Something that is open, by what comes at its end.
+enum Open {
+    /// An element, and this tag; nothing if it is too deep.
+    Element(&'static str),
+    /// A link or an image: its target, and where its text begins.
+    Target { kind: TargetKind, target: String, from: usize },
+}
+
+/// What has a target.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TargetKind {
+    /// A link that can be followed.
+    Link,
+    /// A link that is text: because of its scheme, or of where it is.
+    Text,
+    /// An image, which is not loaded.
+    Image,
 }
 
 impl Writer<'_> {
@@ -70,12 +86,9 @@ impl Writer<'_> {
 
     /// Writes the beginning of an element, and remembers its end.
     fn element(&mut self, begin: &str, end: &'static str) {
-        if self.open.len() >= DEEPEST {
-            self.skipped += 1;
-            return;
-        }
-        self.out.push_str(begin);
-        self.open.push(end);
+        let is_written = self.open.len() < DEEPEST;
+        self.out.push_str(if is_written { begin } else { "" });
+        self.open.push(Open::Element(if is_written { end } else { "" }));
     }
 
     fn begin(&mut self, tag: Tag<'_>) {
@@ -126,66 +139,52 @@ impl Writer<'_> {
             Tag::Link { dest_url, .. } => self.link(&dest_url),
             Tag::Image { dest_url, .. } => {
                 self.out.push_str("[image: ");
-                let target = dest_url.into_string();
-                self.link = Some((target, self.out.len()));
-                self.element("", IMAGE);
+                self.target(TargetKind::Image, &dest_url);
             }
             _ => self.element("<div>", "</div>"),
         }
     }
 
     fn link(&mut self, target: &str) {
-        if is_web(target) && self.open.len() < DEEPEST && self.link.is_none() {
-            let mut begin = String::new();
-            push_link_start(&mut begin, target);
-            self.element(&begin, LINK);
-            self.link = Some((target.to_owned(), self.out.len()));
-        } else if self.link.is_none() {
-            self.link = Some((target.to_owned(), self.out.len()));
-            self.element("", NO_LINK);
+        let is_link = |one: &Open| matches!(one, Open::Target { kind: TargetKind::Link, .. });
+        let is_written = is_web(target) && self.open.len() < DEEPEST;
+        if is_written && !self.open.iter().any(is_link) {
+            push_link_start(self.out, target);
+            self.target(TargetKind::Link, target);
         } else {
-            self.element("", "");
+            self.target(TargetKind::Text, target);
         }
     }
 
+    fn target(&mut self, kind: TargetKind, target: &str) {
+        let (target, from) = (target.to_owned(), self.out.len());
+        self.open.push(Open::Target { kind, target, from });
+    }
+
     fn end(&mut self) {
-        if self.skipped > 0 {
-            self.skipped -= 1;
-            return;
+        let (kind, target, from) = match self.open.pop() {
+            Some(Open::Element(end)) => return self.out.push_str(end),
+            Some(Open::Target { kind, target, from }) => (kind, target, from),
+            None => return,
+        };
+        let mut shown = String::new();
+        push(&mut shown, &target);
+        let is_same = self.out.get(from..) == Some(shown.as_str());
+        self.out.push_str(if kind == TargetKind::Link { "</a>" } else { "" });
+        if !is_same {
+            self.out.push_str(" <span class=\"url\">(");
+            self.out.push_str(&shown);
+            self.out.push_str(")</span>");
         }
-        let Some(end) = self.open.pop() else { return };
-        match end {
-            LINK | NO_LINK | IMAGE => {
-                let Some((target, at)) = self.link.take() else { return };
-                let mut shown = String::new();
-                push(&mut shown, &target);
-                let is_same = self.out.get(at..) == Some(shown.as_str());
-                self.out.push_str(if end == LINK { LINK } else { "" });
-                if !is_same {
-                    self.out.push_str(" <span class=\"url\">(");
-                    self.out.push_str(&shown);
-                    self.out.push_str(")</span>");
-                }
-                self.out.push_str(if end == IMAGE { "]" } else { "" });
-            }
-            end => self.out.push_str(end),
-        }
+        self.out.push_str(if kind == TargetKind::Image { "]" } else { "" });
     }
 
     fn finish(mut self) {
         while !self.open.is_empty() {
-            self.skipped = 0;
             self.end();
         }
     }
 }
-
-/// The end of a link.
-const LINK: &str = "</a>";
-/// The end of a link that is none, because of its scheme.
-const NO_LINK: &str = "<!-- -->";
-/// The end of an image, which is not loaded.
-const IMAGE: &str = "<!--i-->";
 
 /// Whether a target may be followed.
 pub(crate) fn is_web(target: &str) -> bool {

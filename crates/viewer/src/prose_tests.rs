@@ -49,19 +49,66 @@ fn code_keeps_its_language() {
     );
 }
 
+#[test]
+fn what_is_inside_a_link_does_not_change_its_end() {
+    assert_eq!(
+        shown("[![x](https://a/y)](https://z) after"),
+        "<p><a target=\"_blank\" rel=\"noopener noreferrer\" href=\"https://z\">[image: x \
+         <span class=\"url\">(https://a/y)</span>]</a> <span class=\"url\">(https://z)</span> after</p>"
+    );
+    assert_eq!(nested(&shown("![a [b](https://c) d](https://e)")), Ok(()));
+}
+
+#[test]
+fn links_below_what_is_too_deep_are_shown_and_those_behind_it_are_links() {
+    let deep = format!("{}[a](https://b) ![c](https://d)\n\n[e](https://f)", "> ".repeat(40));
+    let html = shown(&deep);
+    for text in ["a <span class=\"url\">(https://b)", "[image: c <span class=\"url\">(https://d)"] {
+        assert!(html.contains(text), "{html}");
+    }
+    assert_eq!((html.matches("<a ").count(), html.contains("href=\"https://f\"")), (1, true));
+    assert_eq!(nested(&html), Ok(()));
+}
+
+const KNOWN: &str =
+    "p h4 h5 h6 blockquote pre ol ul li div table thead tr th td em strong s a span code";
+
+/// Whether every element is known and closed where it was opened, and no link is in another.
+fn nested(html: &str) -> Result<(), String> {
+    let mut open: Vec<&str> = Vec::new();
+    for part in html.split('<').skip(1) {
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '/').unwrap_or(part.len());
+        let name = &part[..end];
+        if let Some(name) = name.strip_prefix('/') {
+            if open.pop() != Some(name) {
+                return Err(format!("</{name}> in {html}"));
+            }
+        } else if !["br", "hr"].contains(&name) {
+            if !KNOWN.split(' ').any(|one| one == name) || name == "a" && open.contains(&"a") {
+                return Err(format!("<{name}> in {html}"));
+            }
+            open.push(name);
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("{open:?} open in {html}")) }
+}
+
+/// What changes how deep one is, or what a text means.
+const FRAGMENTS: &str = "[¦![¦[![¦](https://z)¦](javascript:x)¦](https://a/b \"t\")¦> ¦- ¦1. ¦**¦_¦`¦\
+    ~~¦\n¦\n\n¦| a | b |\n|--|--|\n¦<https://y>¦<b>¦```\n¦# ¦x¦ ";
+
 proptest! {
     #[test]
     fn any_text_gives_only_known_elements(text in "[\\[\\]()<>!*_`~#>|\\-x:/ajhtps.\"'&\n 1]{0,120}") {
         let html = shown(&text);
-        let known = ["p", "h4", "h5", "h6", "blockquote", "pre", "ol", "ul", "li", "div", "table", "thead",
-            "tr", "th", "td", "em", "strong", "s", "a", "span", "code", "br", "hr"];
-        for part in html.split('<').skip(1) {
-            let name: String = part.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric).collect();
-            prop_assert!(known.contains(&name.as_str()), "{name} in {html}");
-        }
-        for (begin, end) in [("<p>", "</p>"), ("<a ", "</a>"), ("<li>", "</li>"), ("<pre", "</pre>")] {
-            prop_assert_eq!(html.matches(begin).count(), html.matches(end).count());
-        }
+        prop_assert_eq!(nested(&html), Ok(()));
         prop_assert!(!html.contains('\''));
+    }
+
+    #[test]
+    fn any_fragments_are_closed(
+        parts in prop::collection::vec(prop::sample::select(FRAGMENTS.split('¦').collect::<Vec<_>>()), 0..60)
+    ) {
+        prop_assert_eq!(nested(&shown(&parts.concat())), Ok(()));
     }
 }

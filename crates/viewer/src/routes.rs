@@ -15,7 +15,7 @@ use transcript::format::secret::Mask;
 
 use crate::commits::commits;
 use crate::compare::{self, Side};
-use crate::draw::{Drawing, Form, Only};
+use crate::draw::{Drawing, Extent, Form, Only};
 use crate::earlier::parted;
 use crate::escape::{T, indented, start};
 use crate::find;
@@ -132,12 +132,22 @@ impl Pages {
         }))
     }
 
-    fn drawing<'a>(&'a self, address: Address<'_>, opened: &'a Opened, key: &str) -> Drawing<'a> {
+    fn drawing<'a>(
+        &'a self,
+        address: Address<'_>,
+        opened: &'a Opened,
+        key: &str,
+    ) -> transcript::Result<Drawing<'a>> {
         let library = &self.library;
-        let mut drawing = Drawing::new(opened, library.mask(), Form::Page, &library.prices);
+        let mask = library.mask_of(opened)?;
+        let mut drawing = Drawing::new(opened, mask, Form::Page, &library.prices);
         drawing.base = format!("{}s/{key}/", self.root);
+        drawing.again.clone_from(&self.again);
         drawing.only = Only::parse(&address.value("only"));
-        drawing
+        if address.value("all") == "1" {
+            drawing.extent = Extent::Whole;
+        }
+        Ok(drawing)
     }
 
     fn session(&self, address: Address<'_>, key: &str, rest: Option<&[&str]>) -> Answer {
@@ -146,7 +156,10 @@ impl Pages {
             Ok(found) => found,
             Err(error) => return Some(Err(error)),
         };
-        let drawing = self.drawing(address, &opened, key);
+        let drawing = match self.drawing(address, &opened, key) {
+            Ok(drawing) => drawing,
+            Err(error) => return Some(Err(error)),
+        };
         let flow_of = |name: &str| opened.flow(FlowName::parse(name)?);
         let number = |text: &str| text.parse::<usize>().ok();
         let made = match rest {
@@ -162,6 +175,10 @@ impl Pages {
                     flow.windows.len(),
                     flow.turns.len()
                 )))
+            }
+            Some(["head"]) => {
+                let flow = opened.flow(address.flow())?;
+                Ok(self.part(address, "Session", &session_page::headline(&drawing, &flow)))
             }
             Some(["where"]) => {
                 let flow = opened.flow(address.flow())?;
@@ -203,7 +220,8 @@ impl Pages {
             Some(["find"]) => {
                 let flow = opened.flow(address.flow())?;
                 let words = address.value("q");
-                let from = number(&address.value("from")).unwrap_or(0);
+                let at = |name: &str| number(&address.value(name)).unwrap_or(0);
+                let from = find::Place { part: at("part"), step: at("step") };
                 find::find(&drawing, &flow, &words, from)
                     .map(|part| self.part(address, "Found", &part))
             }
@@ -250,7 +268,7 @@ impl Pages {
             None if flow.name == FlowName::Live => Place::End,
             None => Place::Window(flow.window_of_turn(flow.shared)),
         };
-        session_page::served(drawing, &flow, place, stamp, &self.root, &self.again)
+        session_page::served(drawing, &flow, place, stamp, &self.root)
             .map(|body| html_reply(200, body))
     }
 
@@ -297,13 +315,13 @@ impl Pages {
         };
         let name = |which: &str| FlowName::parse(&address.value(which)).unwrap_or(FlowName::Live);
         let (flow_a, flow_b) = (first.flow(name("fa"))?, second.flow(name("fb"))?);
-        let (a, b) = (self.drawing(address, &first, key), self.drawing(address, &second, &other));
-        let made = compare::compare(
-            &self.root,
-            &Side { drawing: &a, flow: &flow_a },
-            &Side { drawing: &b, flow: &flow_b },
-        );
-        Some(made.map(|body| html_reply(200, body)))
+        let drawn = || {
+            let a = &self.drawing(address, &first, key)?;
+            let b = &self.drawing(address, &second, &other)?;
+            let (a, b) = (Side { drawing: a, flow: &flow_a }, Side { drawing: b, flow: &flow_b });
+            compare::compare(&self.root, &a, &b)
+        };
+        Some(drawn().map(|body| html_reply(200, body)))
     }
 }
 
@@ -402,14 +420,14 @@ fn texts(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Option<String> {
     (!all.is_empty()).then(|| drawing.masked(&all.join("\n")))
 }
 
-/// A turn as Markdown, without secrets, as `quipu export md` writes it.
+/// A turn as Markdown, without the session's secrets, as `quipu export md` writes it.
 fn markdown(
     pages: &Pages,
     opened: &Opened,
     flow: &Flow,
     number: usize,
 ) -> transcript::Result<String> {
-    let mask = Mask::new(&pages.library.redactor);
+    let mask = Mask::of(pages.library.cover_of(opened)?);
     let mut out = Vec::new();
     let owner: Owner = flow.owner;
     let mut writer = Writer::new(&opened.family, Show::default(), mask, &mut out);

@@ -18,7 +18,7 @@ use transcript::conversation::place::Home;
 use transcript::conversation::price::Prices;
 use transcript::format::secret::Redactor;
 
-use crate::earlier::Changes;
+use crate::earlier::{Changes, Survey};
 use crate::guard::{Admission, Asked, Guard};
 use crate::library::{Library, key_of};
 use crate::page;
@@ -61,6 +61,8 @@ pub struct Serving {
     pub again: String,
     /// Knows what sessions were before they were changed.
     pub changes: Box<dyn Changes>,
+    /// Knows what has to be hidden of a session.
+    pub survey: Box<dyn Survey>,
 }
 
 /// A server that is ready.
@@ -96,16 +98,9 @@ impl Server {
         };
         let first = serving.session.as_ref();
         let first = first.map_or(String::new(), |session| format!("s/{}", key_of(&session.path)));
-        let library = Library::new(
-            serving.homes,
-            serving.session,
-            serving.catalog,
-            serving.redactor,
-            serving.prices,
-            serving.secrets,
-            serving.changes,
-        );
-        let pages = Pages { library: Arc::new(library), root: guard.root(), again: serving.again };
+        let again = serving.again.clone();
+        let library = Arc::new(Library::new(serving));
+        let pages = Pages { library, root: guard.root(), again };
         let shared = Shared { guard, pages, first, limit: Semaphore::new(AT_ONCE) };
         Ok(Server { listener, shared: Arc::new(shared) })
     }

@@ -31,7 +31,6 @@ pub(crate) fn served(
     place: Place,
     stamp: &str,
     root: &str,
-    again: &str,
 ) -> transcript::Result<String> {
     let opened = drawing.opened;
     let last = flow.windows.len().saturating_sub(1);
@@ -46,7 +45,6 @@ pub(crate) fn served(
     }
     let heights: Vec<String> =
         flow.windows.iter().map(|window| window.height.to_string()).collect();
-    let title = drawing.title();
     let base = &drawing.base;
     // The list of turns begins near what is shown.
     let near =
@@ -58,21 +56,7 @@ pub(crate) fn served(
     let start = if place == Place::End { "end" } else { "window" };
     let body = html! {
         div.session {
-            div.headline {
-                h1 { (T(&title)) }
-                (panels::facts(drawing))
-                p.resume { code { (T(again)) " resume " (line(&opened.session.id, 60)) }
-                    button.quiet.scripted type="button" data-copy-text=(format!("{again} resume {}",
-                        opened.session.id)) { "Copy" } }
-                @if flow.name != FlowName::Live {
-                    p.parting {
-                        @match flow.name { FlowName::Agent(_) => "This is a sub-agent.", _ =>
-                            "This branch is a dead end." }
-                        " " a href=(base.trim_end_matches('/')) { "To the live conversation" }
-                    }
-                }
-                (strip(drawing, flow))
-            }
+            (headline(drawing, flow))
             (find_field())
             div.columns {
                 aside aria-label="About this session" {
@@ -80,14 +64,13 @@ pub(crate) fn served(
                         @let address = format!("{base}panel/{name}?flow={}&from={listed}", flow.name.text());
                         @let early = name == "check" && opened.session.size <= SOON_CHECKED;
                         details.panel data-src=(address) data-name=(name) data-early[early] {
-                            summary { (title) (panel_count(drawing, name)) }
+                            summary { (title) (panel_count(drawing, flow, name)) }
                             p.lazy { a href=(address) { "Open" } }
                         }
                     }
                 }
                 main id="main" tabindex="-1" data-flow=(flow.name.text()) data-base=(base) data-first=(first)
-                    data-start=(start) data-heights=(heights.join(",")) data-again=(T(again))
-                    data-session=(T(&opened.session.id)) data-stamp=(stamp) {
+                    data-start=(start) data-heights=(heights.join(",")) data-stamp=(stamp) {
                     @if first > 0 { p.nav { a href=(at(first.saturating_sub(WINDOWS))) { "Earlier" } } }
                     div id="windows" { @for window in &windows { (window) } }
                     @if end < flow.windows.len() { p.nav { a href=(at(end)) { "Later" } } }
@@ -96,7 +79,31 @@ pub(crate) fn served(
             }
         }
     };
-    Ok(page::page(&title, root, &body))
+    Ok(page::page(&drawing.title(), root, &body))
+}
+
+/// What stands above a conversation. The script asks for it again when the session has grown, also
+/// for the numbers beside the titles of panels.
+pub(crate) fn headline(drawing: &Drawing<'_>, flow: &Flow) -> Markup {
+    let opened = drawing.opened;
+    let resume = format!("{} resume {}", drawing.again, opened.session.id);
+    let number = |name| panel_number(drawing, flow, name);
+    html! {
+        div.headline data-turns=[number("turns")] data-branches=[number("branches")] data-agents=[number("agents")] {
+            h1 { (T(&drawing.title())) }
+            (panels::facts(drawing))
+            p.resume { code { (line(&resume, 400)) }
+                button.quiet.scripted type="button" data-copy-text=(T(&resume)) { "Copy" } }
+            @if flow.name != FlowName::Live {
+                p.parting {
+                    @match flow.name { FlowName::Agent(_) => "This is a sub-agent.", _ =>
+                        "This branch is a dead end." }
+                    " " a href=(drawing.base.trim_end_matches('/')) { "To the live conversation" }
+                }
+            }
+            (strip(drawing, flow))
+        }
+    }
 }
 
 /// Where words are typed that are looked for.
@@ -111,13 +118,16 @@ pub(crate) fn find_field() -> Markup {
     }
 }
 
-pub(crate) fn panel_count(drawing: &Drawing<'_>, name: &str) -> Markup {
-    let opened = drawing.opened;
-    let number = match name {
-        "turns" => opened.live.turns.len(),
-        "branches" => opened.dead.len(),
-        "agents" => opened.family.agents.len(),
-        _ => return html! {},
-    };
-    html! { " " span.number { (number) } }
+/// How many things a panel lists, beside its title.
+pub(crate) fn panel_count(drawing: &Drawing<'_>, flow: &Flow, name: &str) -> Markup {
+    html! { @if let Some(number) = panel_number(drawing, flow, name) { " " span.number { (number) } } }
+}
+
+fn panel_number(drawing: &Drawing<'_>, flow: &Flow, name: &str) -> Option<usize> {
+    match name {
+        "turns" => Some(flow.turns.len()),
+        "branches" => Some(drawing.opened.dead.len()),
+        "agents" => Some(drawing.opened.family.agents.len()),
+        _ => None,
+    }
 }

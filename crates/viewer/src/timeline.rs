@@ -114,7 +114,7 @@ pub(crate) fn strip(drawing: &Drawing<'_>, flow: &Flow) -> Markup {
             }
             @let source = (!drawing.is_file()).then(|| format!("{}panel/timeline?flow={}", drawing.base,
                 flow.name.text()));
-            details.behind data-src=[source.as_ref()] {
+            details.behind id="timeline" data-src=[source.as_ref()] {
                 summary { "Timeline as a table" }
                 @if let Some(source) = &source { p.lazy { a href=(source) { "Open" } } }
                 @else { (rows(flow, marks)) }

@@ -16,6 +16,11 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{} {noun}{end}", grouped(number as u64))
 }
 
+/// A note below a list of at most so many things.
+pub(crate) fn and_more(all: usize, shown: usize) -> Markup {
+    html! { @if all > shown { p.addition { "and " (grouped((all - shown) as u64)) " more" } } }
+}
+
 /// How long something took.
 #[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
 pub(crate) fn span(millis: i64) -> String {

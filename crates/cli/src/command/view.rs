@@ -4,14 +4,18 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use transcript::Session;
+use transcript::format::secret::{Cover, Redactor};
 use transcript::format::time::Time;
-use viewer::{Changes, Earlier, Secrets, Server, Serving};
+use viewer::{Changes, Earlier, Secrets, Server, Serving, Survey};
 use workshop::store::{Journal, State, Was};
 
 use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
 use crate::prices;
+use crate::redact::cover_of;
 use crate::select;
 use crate::world::World;
 
@@ -64,6 +68,16 @@ impl Changes for Journaled {
     }
 }
 
+/// Looks through a session as `quipu export` does.
+#[derive(Debug)]
+struct Surveyed(Arc<Redactor>);
+
+impl Survey for Surveyed {
+    fn cover(&self, session: &Session) -> Result<Cover, String> {
+        cover_of(Arc::clone(&self.0), session).map_err(|failure| failure.to_string())
+    }
+}
+
 pub(crate) fn view(world: &mut World, args: &ViewCommandArgs) -> Result<(), Failure> {
     let session = args.session.as_deref().map(|name| select::session(world, name)).transpose()?;
     if let Some(session) = &session {
@@ -89,6 +103,7 @@ pub(crate) fn view(world: &mut World, args: &ViewCommandArgs) -> Result<(), Fail
         port: args.port,
         again: world.again(),
         changes: Box::new(Journaled(world.workshop.journal().ok())),
+        survey: Box::new(Surveyed(world.redactor())),
     };
     let server = Server::bind(serving).map_err(|error| {
         let place = match (args.listen, args.port) {

@@ -273,6 +273,40 @@ fn pages_are_redacted_if_that_is_wanted() {
     assert!(found > 50, "{found}");
 }
 
+/// A password that one record names as such, and another does not.
+#[test]
+fn a_secret_of_one_record_is_hidden_in_all_of_them() {
+    let env = Env::bare();
+    let (word, id) = ("Xq7mVt2pLw9zR4", "7e110000-1111-4222-8333-444444444444");
+    let mut lines = Vec::new();
+    let texts = [format!("export DB_PASSWORD={word}"), format!("tried {word} there")];
+    for (number, text) in texts.iter().enumerate() {
+        let parent = if number == 0 { Value::Null } else { json!("a0") };
+        let time = format!("2026-01-01T00:00:0{number}.000Z");
+        let prompt = json!({ "type": "user", "uuid": format!("u{number}"), "parentUuid": parent,
+            "timestamp": time, "message": { "role": "user", "content": text } });
+        let answer = json!({ "type": "assistant", "uuid": format!("a{number}"),
+            "parentUuid": format!("u{number}"), "timestamp": time, "message": {
+                "id": format!("m{number}"), "role": "assistant", "stop_reason": "end_turn",
+                "content": [{ "type": "text", "text": "done" }] } });
+        lines.extend([prompt.to_string(), answer.to_string()]);
+    }
+    env.put(&format!(".claude/projects/-w/{id}.jsonl"), &(lines.join("\n") + "\n"));
+    let server = Server::start(&env, &[id]);
+    let get = |server: &Server, part: &str| server.get(&format!("{}/{part}", server.first));
+    assert!(get(&server, "window/m/0").contains(word));
+    let copy = get(&server, "markdown/m/2");
+    assert!(copy.contains("tried [redacted:") && !copy.contains(word), "{copy}");
+    drop(server);
+    let server = Server::start(&env, &["--redact", id]);
+    for part in ["window/m/0", "markdown/m/2", "raw/m/3", "text/m/3", "panel/turns", "find?q=tried"]
+    {
+        let shown = get(&server, part);
+        assert!(shown.starts_with("HTTP/1.1 200") && shown.contains("tried"), "{part}: {shown}");
+        assert!(!shown.contains(word), "{part}: {shown}");
+    }
+}
+
 #[test]
 fn what_cannot_be_read_or_written_is_said() {
     let env = Env::with_sessions();
@@ -384,9 +418,23 @@ fn parts_of_pages() {
         "{}",
         part("where?flow=m&turn=1")
     );
+    let head = part("head?flow=m");
+    assert!(head.contains("data-turns=\"") && head.contains("data-agents="), "{head}");
     let turns = part("panel/turns?flow=m&from=0");
     assert!(turns.contains("<ol") && !turns.contains("Earlier"), "{turns}");
     assert!(part("receipt/1").contains("is not known"));
+    // A turn says itself how it is copied and forked: also one of a sub-agent, and beside another.
+    let address = |name: &str| format!("data-copy=\"{}{}/{name}\"", server.root, server.first);
+    let fork = format!("data-fork=\"quipu fork {NESTED} --at 1\"");
+    for window in ["window/m/0", "turn/m/0"] {
+        let shown = part(window);
+        assert!(shown.contains(&address("markdown/m/1")) && shown.contains(&fork), "{shown}");
+    }
+    let inside = part("window/a0/0");
+    assert!(
+        inside.contains(&address("markdown/a0/1")) && !inside.contains("data-fork"),
+        "{inside}"
+    );
     assert!(part("panel/commits").starts_with("HTTP/1.1 200"));
 }
 

@@ -25,7 +25,7 @@ EVIL = "http://evil.test/"
 PAYLOADS = [
     f"<script>{RUN}</script>", f'"><img src=x onerror="{RUN}">', f"'><svg onload='{RUN}'>", f"</title><script>{RUN}</script>",
     f"</script><script>{RUN}</script>", f"--><script>{RUN}</script>", f"[x](javascript:{RUN})", f'<a href="javascript:{RUN}">x</a>',
-    f"![x]({EVIL}a.png)", f"<img src={EVIL}b.png>", f"<style>@import url({EVIL}c.css);*{{display:none}}</style>", f"<iframe src={EVIL}d></iframe>",
+    f"[![x]({EVIL}f.png)]({EVIL}g)", "> " * 14 + f"[![x]({EVIL}h.png)]({EVIL}i) [a]({EVIL}j)", f"![x]({EVIL}a.png)", f"<img src={EVIL}b.png>", f"<style>@import url({EVIL}c.css);*{{display:none}}</style>", f"<iframe src={EVIL}d></iframe>",
     f'<meta http-equiv="refresh" content="0;url={EVIL}">', f'<base href="{EVIL}">', f"<form action={EVIL}><button autofocus>b</button></form>",
     f"\x1b]8;;javascript:{RUN}\x07click\x1b]8;;\x07\x1b[31m<b onmouseover={RUN}>red\x1b[0m\x1b[2J", f"&lt;script&gt;{RUN}&lt;/script&gt;",
     "\u202egpj.exe\u2066\u2028\u2029\u0000", f"`</code><script>{RUN}</script>`", f"```\"><script>{RUN}</script>\n</pre><script>{RUN}</script>\n```",
@@ -281,6 +281,12 @@ def test_panels(lab):
     page.get_by_text("they part at turn").wait_for()
     page.locator(".pair.second summary, .pair.changed summary, .pair.first summary").first.click()
     page.get_by_text("nobody continues here").or_(page.get_by_text("continues here")).first.wait_for()
+    page.locator(".pair .fork").first.click()
+    assert " fork 11111111-" in page.locator("#show[open] pre").inner_text()
+    page.keyboard.press("Escape")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".pair .copy").first.click()
+    page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('> '))")
     lab.shot(page, "compare")
     page.go_back()
     page.locator(".panel[data-name=branches] summary").first.click()
@@ -327,6 +333,11 @@ def test_links_keys_and_find(lab):
     page.locator("#turn-1 .fork").click()
     assert "fork 11111111-1111-4111-8111-111111111111 --at 1" in page.locator("#show pre").inner_text()
     page.keyboard.press("Escape")
+    # The record of a call that nobody has opened.
+    page.evaluate("document.querySelector('.at-item')?.classList.remove('at-item'); const one = document.querySelector('details.call:not([open])'); one.classList.add('at-item'); one.scrollIntoView({ block: 'center' })")
+    page.keyboard.press("r")
+    assert "tool_use" in page.locator("#show[open] pre").inner_text()
+    page.keyboard.press("Escape")
     agent = page.locator("details.call", has_text="Look around").first
     page.goto(base + "#turn-4")
     settled(page)
@@ -334,6 +345,12 @@ def test_links_keys_and_find(lab):
     agent.locator("summary").first.click()
     agent.locator("details.agent > summary").click()
     agent.get_by_text("The sub-agent saw everything").wait_for()
+    # A sub-agent that is open in place copies its turn, and the key the turn around it.
+    agent.locator(".turn .copy").first.click()
+    page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('The sub-agent saw everything'))")
+    page.evaluate("document.querySelector('.at-item')?.classList.remove('at-item'); document.querySelector('.agent').closest('.item').classList.add('at-item')")
+    press(page, "c")
+    page.wait_for_function("navigator.clipboard.readText().then((text) => !text.includes('The sub-agent saw everything'))")
     page.locator(".compaction summary").first.click()
     page.get_by_text("no longer sent to the model").wait_for()
     page.locator(".receipt > summary").first.click()
@@ -368,6 +385,13 @@ def test_every_record_has_a_way_to_it(lab):
     panel.locator("summary").click()
     panel.get_by_text("Mend the parser").click()
     page.locator("details.call.target, details.call.at-item", has_text="git commit").first.wait_for()
+    # Words that only a dead end has.
+    page.goto(base)
+    page.locator("#find").fill("nobody continues")
+    page.locator("#found a", has_text="branch ").first.click()
+    page.get_by_text("This branch is a dead end").wait_for()
+    page.locator(".item", has_text="nobody continues here").first.wait_for()
+    page.goto(base)
     # Keys that move and open.
     settled(page)
     press(page, "g")
@@ -437,6 +461,7 @@ def test_live(lab):
     page = lab.page(lab.serve("11111111"))
     page.get_by_text("the last text of all").wait_for()
     settled(page)
+    turns = int(page.locator(".panel[data-name=turns] .number").inner_text())
     lab.session.prompt("Written while you watch")
     lab.session.answer(text("and it appears by itself"))
     with open(lab.one, "ab") as file:
@@ -444,6 +469,9 @@ def test_live(lab):
             file.write(line + b"\n")
     page.get_by_text("and it appears by itself").wait_for()
     page.wait_for_function("[...document.querySelectorAll('.item')].at(-1).getBoundingClientRect().top < innerHeight")
+    # What stands above it, and the number of its turns, follow.
+    page.wait_for_function(f"document.querySelector('.panel[data-name=turns] .number').textContent === '{turns + 1}'")
+    assert page.locator(".headline .facts", has_text=f"{turns + 1} turns").count() == 1
 
 
 def test_live_agents_and_rewriting(lab):
@@ -509,14 +537,7 @@ def test_home(lab):
     page.keyboard.type("Small session 17")
     page.get_by_text("1 session", exact=True).wait_for()
     page.locator("#search").fill("needle23")
-    for _ in range(PATIENCE // 400):  # the catalog is read in the background
-        page.wait_for_timeout(250)
-        page.locator("#search").fill("needle23 ")
-        page.wait_for_timeout(150)
-        page.locator("#search").fill("needle23")
-        if page.locator(".snippet", has_text="needle23").count():
-            break
-    page.locator(".snippet", has_text="needle23").wait_for()
+    page.locator(".snippet", has_text="needle23").wait_for()  # as soon as the catalog has been read
     page.locator("#search").fill("")
     page.locator(".health.full").first.wait_for()
     page.locator("#usage figure > svg").wait_for(state="attached")
@@ -563,6 +584,7 @@ def test_attacks(lab):
             settled(page)
             open_all(page)
             count += page.locator(".item").count()
+            assert page.locator("a .item, a .turn, a .window, a a").count() == 0, "a link goes on behind its text"
             lab.clean(page)
         assert count > 100, count
         page.evaluate("document.querySelectorAll('.item, summary').forEach((one) => one.dispatchEvent(new MouseEvent('mouseover', {bubbles: true})))")
@@ -610,6 +632,11 @@ def test_file(lab):
     page.locator("#find").fill("hiddenneedle")
     page.locator("#found a").first.click()
     page.locator("pre.out", has_text="hiddenneedle").first.wait_for()
+    # Dead ends are below the conversation, folded, and the panel leads there.
+    assert page.locator("details.page.dead").count() == 1 and page.locator("details.page.dead[open]").count() == 0
+    page.locator(".panel[data-name=branches] summary").first.click()
+    page.locator(".panel[data-name=branches] a", has_text="from line").first.click()
+    page.locator("details.page.dead[open]").get_by_text("nobody continues here").wait_for()
     page.goto(path.as_uri() + "#turn-60")
     page.wait_for_function("(() => { const top = document.getElementById('turn-60').getBoundingClientRect().top; return top >= 0 && top < 300; })()")
     page.get_by_text(re.compile(r"[1-9]\d* secrets? redacted")).wait_for()
@@ -695,16 +722,30 @@ def test_axe(lab):
         page = lab.page(lab.serve("11111111"), color_scheme=scheme, bypass_csp=True)
         page.get_by_text("the last text of all").wait_for()
         root = "/".join(page.url.split("/")[:4]) + "/"
-        for address in [page.url, page.url + "?turn=1", root, root + "usage", root + "usage?by=model", root + "compare", root + "compare?a=11111111&b=00000003", path.as_uri()]:
-            page.goto(address)
-            settled(page)
-            press(page, "e")
+        session = page.url
+
+        def judge(what):
             page.wait_for_function("![...document.querySelectorAll('details[open] > .lazy')].some((one) => one.textContent.includes('Reading'))")
             page.evaluate(source)
             found = page.evaluate("axe.run({resultTypes: ['violations']})")
             for one in found["violations"]:
                 if one["impact"] in ("serious", "critical"):
-                    bad.append(f"{scheme} {address[len(root) - 1:][-40:]}: {one['id']} {one['nodes'][0]['html'][:140]} {one['nodes'][0].get('failureSummary', '')[:200]}")
+                    bad.append(f"{scheme} {what}: {one['id']} {one['nodes'][0]['html'][:140]} {one['nodes'][0].get('failureSummary', '')[:200]}")
+        page.locator(".panel[data-name=branches] summary").first.click()
+        dead = root + page.locator(".panel[data-name=branches] a", has_text="from line").first.get_attribute("href").split("/", 2)[2]
+        for address in [session, session + "?turn=1", dead, session + "?flow=a0", root, root + "usage", root + "usage?by=model", root + "compare", root + "compare?a=11111111&b=00000003", path.as_uri()]:
+            page.goto(address)
+            settled(page)
+            press(page, "e")
+            page.evaluate("document.querySelectorAll('.panel, .strip details, .page').forEach((one) => { one.open = true; })")
+            judge(address[len(root) - 1:][-40:])
+        page.goto(session)
+        settled(page)
+        for key, dialog in [("?", "#help"), ("r", "#show")]:
+            page.keyboard.press(key)
+            page.locator(dialog + "[open]").wait_for()
+            judge("dialog " + dialog)
+            page.keyboard.press("Escape")
         page.context.close()
     assert not bad, "\n" + "\n".join(bad)
 

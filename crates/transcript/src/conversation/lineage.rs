@@ -62,6 +62,19 @@ named! {
     }
 }
 
+impl Relative {
+    /// The relation in words, between the subject and the related session.
+    pub fn words(&self) -> &'static str {
+        match (self.relation, self.sign) {
+            (Relation::From, Sign::FirstRecord) => "continues",
+            (Relation::Into, Sign::FirstRecord) => "is continued by",
+            (Relation::From, _) => "comes from",
+            (Relation::Into, _) => "led to",
+            (Relation::Beside, _) => "shares records with",
+        }
+    }
+}
+
 /// What was found in the other file.
 #[derive(Default)]
 struct Seen {

@@ -11,7 +11,10 @@ use crate::escape::{T, line};
 use crate::media;
 use crate::opened::{Flow, FlowName};
 use crate::receipt;
-use crate::words::{cost, count, short};
+use crate::words::{and_more, cost, count, short};
+
+/// How many turns are listed that a compaction summed up.
+const LOST: usize = 200;
 
 impl Drawing<'_> {
     /// What the sub-agents of a call cost.
@@ -78,7 +81,7 @@ impl Drawing<'_> {
                 @if is_live { (receipt::folded(self, boundary.row)) }
                 p { "These turns are no longer sent to the model, only the summary that follows:" }
                 ol.lost {
-                    @for at in lost.iter().take(200).filter(may_show) {
+                    @for at in lost.iter().take(LOST).filter(may_show) {
                         li value=(at + 1) {
                             a href={ "#" (Drawing::anchor(flow.name, "turn-", *at as u64 + 1)) } {
                                 (line(&self.masked(&self.opened.headline(flow, *at)), 100))
@@ -86,7 +89,7 @@ impl Drawing<'_> {
                         }
                     }
                 }
-                @if lost.len() > 200 { p { "and " (lost.len() - 200) " more" } }
+                (and_more(lost.len(), LOST))
             }
         }
     }

@@ -1,6 +1,35 @@
-//! Which items of a conversation are shown.
+//! Which items of a conversation are shown, and which parts of a session.
 
+use transcript::conversation::agents::Owner;
+use transcript::conversation::turn::Turn;
 use transcript::conversation::view::{Item, Piece, Role};
+
+use super::{Drawing, FileForm, Form};
+
+impl Drawing<'_> {
+    /// Whether a turn of the live branch may be shown.
+    pub(crate) fn has_turn(&self, turn: usize) -> bool {
+        self.chosen.is_none_or(|chosen| chosen.get(turn) == Some(&true))
+    }
+
+    /// Whether calls and their results may be shown.
+    pub(crate) fn has_tools(&self) -> bool {
+        !matches!(self.form, Form::File(FileForm { has_tools: false, .. }))
+    }
+
+    /// Whether a sub-agent may be shown: all of them, or those of turns that may be.
+    pub(crate) fn has_agent(&self, at: usize) -> bool {
+        if self.chosen.is_none() {
+            return true;
+        }
+        let start = self.opened.family.agents.get(at).and_then(|agent| agent.start);
+        let Some(start) = start.filter(|start| start.owner == Owner::Main) else { return false };
+        let row = self.opened.family.main.table.block(start.call).row;
+        let has = |turn: &Turn| turn.rows[0] <= row && row <= turn.rows[1];
+        let turns = &self.opened.live.turns;
+        turns.iter().enumerate().any(|(at, turn)| self.has_turn(at) && has(turn))
+    }
+}
 
 /// Which items of a conversation a page shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

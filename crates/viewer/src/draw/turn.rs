@@ -6,7 +6,7 @@ use transcript::conversation::turn::{Step, Turn};
 use transcript::conversation::view;
 
 use super::Drawing;
-use crate::escape::line;
+use crate::escape::{T, line};
 use crate::opened::{Flow, FlowName};
 use crate::words::{cost, short, span, time};
 
@@ -36,15 +36,18 @@ impl Drawing<'_> {
                     }
                     @if let Some(cost) = cost(&spent) { span.cost { (cost) } }
                 }
-                @if !self.is_file() && self.depth.get() == 0 {
-                    button.quiet.copy type="button" data-copy=(number + 1)
-                        title="Copy this turn as Markdown" { "Copy" }
+                @if !self.is_file() {
+                    button.quiet.copy type="button" title="Copy this turn as Markdown"
+                        data-copy=(format!("{}markdown/{}/{}", self.base, flow.name.text(), number + 1)) { "Copy" }
                     @if flow.name == FlowName::Live {
-                        button.quiet.fork type="button" data-fork=(number + 1)
-                            title="The command that forks the session after this turn" { "Fork" }
+                        button.quiet.fork type="button"
+                            title={ "The command that forks the session after turn " (number + 1) }
+                            data-fork=(T(&format!("{} fork {} --at {}", self.again, self.opened.session.id,
+                                number + 1))) { "Fork" }
                     }
                 } @else if self.depth.get() == 0 {
-                    button.quiet.copy.scripted type="button" data-copy=(number + 1) { "Copy" }
+                    // The script copies what the file has of it.
+                    button.quiet.copy.scripted type="button" data-copy="" { "Copy" }
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use transcript::conversation::agents::{Body, Owner, Purpose, SubAgent, WithAgents};
 use transcript::conversation::graph::{ChainId, Start};
-use transcript::conversation::lineage::{Relation, Relative, Sign, named_sessions};
+use transcript::conversation::lineage::{Relative, Sign, named_sessions};
 use transcript::conversation::place::Session;
 use transcript::conversation::table::{BlockId, RowId};
 use transcript::conversation::turn::{Outcome, Step, Turn};
@@ -303,18 +303,12 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         self.page.blank()?;
         self.page.line(&[styled(BOLD, "Related sessions")])?;
         for one in &kin[..kin.len().min(MOST_RELATIVES)] {
-            let relation = match (one.relation, one.sign) {
-                (Relation::From, Sign::FirstRecord) => "continues",
-                (Relation::Into, Sign::FirstRecord) => "is continued by",
-                (Relation::From, _) => "comes from",
-                (Relation::Into, _) => "led to",
-                (Relation::Beside, _) => "shares records with",
-            };
             let line = one
                 .last
                 .map(|row| format!(" up to line {}", self.conversation().table.row(row).line));
             let text = format!(
-                "{relation} {}: {} in both{}, {} only there ({})",
+                "{} {}: {} in both{}, {} only there ({})",
+                one.words(),
                 one_line(&one.session.id),
                 count(one.shared, "record"),
                 line.unwrap_or_default(),
