@@ -136,7 +136,6 @@ fn a_catalog_of_another_version_is_changed_only_when_that_is_wanted() {
         (99, &[&["search", "boots"], &["index", "--status"], &["usage", "--limit", "1", "--csv"]]),
     ];
     for (version, commands) in cases {
-{
         let before = set_version(&env, version);
         for args in commands {
             let shown = env.run(args).replace(env.path("").to_str().unwrap(), "[HOME]/");
@@ -149,7 +148,8 @@ fn a_catalog_of_another_version_is_changed_only_when_that_is_wanted() {
     let note = String::from_utf8(output.stderr).unwrap();
     assert!(note.contains("what is known of 1 session without a file is kept"), "{note}");
     assert_eq!(found(&env, &["boots"]), ["d51c8060"]);
-    for part in ["older version of quipu", "newer version of quipu", "without those that are gone"] {
+    for part in ["older version of quipu", "newer version of quipu", "without those that are gone"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
