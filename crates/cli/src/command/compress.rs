@@ -10,10 +10,12 @@ use transcript::client::change::{
     self, Change, Compress, CompressError, Draft, ListCalls, Subject,
 };
 use transcript::client::history::Rules;
+use transcript::conversation::place::Session;
 use transcript::format::secret::Mask;
 use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
+use crate::redact::cover_of;
 use crate::select;
 use crate::surgery::{self, Target};
 use crate::text::{count, grouped, one_line, tokens};
@@ -60,7 +62,7 @@ pub(crate) fn compress(world: &mut World, args: &CompressArgs) -> Result<(), Fai
     let read = Read::open(&session, rules)?;
     let calls = if args.keep_calls { ListCalls::List } else { ListCalls::Leave };
     let what = Compress { to: args.to, keep_turns: args.keep_turns, calls };
-    let made = plan(world, args, &read.subject, &what);
+    let made = plan(world, args, &session, &read.subject, &what);
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Compress, place);
     let change = match made {
@@ -94,6 +96,7 @@ impl<E: Into<Failure>> From<E> for Planned {
 fn plan(
     world: &mut World,
     args: &CompressArgs,
+    session: &Session,
     subject: &Subject,
     what: &Compress,
 ) -> Result<Change, Planned> {
@@ -117,7 +120,8 @@ fn plan(
             return Err(Failure::usage(error.to_string(), Some(hint)).into());
         }
     };
-    let written = args.with.as_deref().map(|model| written_by(world, model, &draft)).transpose()?;
+    let written = args.with.as_deref().map(|model| written_by(world, model, session, &draft));
+    let written = written.transpose()?;
     Ok(draft.plan(written.as_deref())?)
 }
 
@@ -132,7 +136,12 @@ const ORDER: &str = "You sum up a part of a conversation between a user and a co
 const MATERIAL: u64 = 120_000;
 
 /// A summary by a model.
-fn written_by(world: &mut World, model: &str, draft: &Draft<'_>) -> Result<String, Failure> {
+fn written_by(
+    world: &mut World,
+    model: &str,
+    session: &Session,
+    draft: &Draft<'_>,
+) -> Result<String, Failure> {
     let (home, user) = world.first_home();
     let folders = Folders::at(home, user.map(std::path::Path::to_owned), &world.cwd);
     let config = SessionConfig::new(folders, world.new_id(), Arc::new(Real));
@@ -145,8 +154,8 @@ fn written_by(world: &mut World, model: &str, draft: &Draft<'_>) -> Result<Strin
     })?;
     let api = prepared.answers(world)?;
     let model = agent::model::named(Some(model));
-    let redactor = world.redactor();
-    let mut mask = Mask::new(&redactor);
+    let cover = cover_of(world.redactor(), session)?;
+    let mut mask = Mask::of(&cover);
     let material = draft.material(MATERIAL);
     let material = mask.text(&material).into_owned();
     let material = prepared.redacted(&material, world);

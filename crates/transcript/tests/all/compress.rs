@@ -78,6 +78,7 @@ fn compressed(name: &str, bytes: &[u8], what: &Compress) -> Option<(Vec<u8>, [u6
     let budget = what.to.unwrap();
     assert!(tokens[1] <= budget, "{name}: {} of {budget} tokens", tokens[1]);
     assert_eq!(written.dropped, 0, "{name}");
+    has_shared_members(name, bytes, &result);
     for version in VERSIONS {
         let verdict = |bytes: &[u8]| subject(bytes, rules(version)).verdict().unwrap();
         let (old, new) = (verdict(bytes), verdict(&result));
@@ -94,6 +95,27 @@ fn compressed(name: &str, bytes: &[u8], what: &Compress) -> Option<(Vec<u8>, [u6
     let is_same = back == bytes || back == wanted;
     assert!(is_same, "{name}: uncompress does not restore the bytes");
     Some((result, tokens))
+}
+
+/// The boundary and the summary have what all records of the session have.
+fn has_shared_members(name: &str, before: &[u8], after: &[u8]) {
+    let records = |bytes: &[u8]| -> Vec<Value> {
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    };
+    let is_ours = |one: &Value| {
+        one["compactMetadata"]["quipu"].is_object()
+            || one["quipuCompaction"].is_string() && one["type"] == "user"
+    };
+    let is_message = |one: &&Value| one["message"].is_object() && one["sessionId"].is_string();
+    for member in ["cwd", "version"] {
+        if !records(before).iter().filter(is_message).all(|one| one[member].is_string()) {
+            continue;
+        }
+        for one in records(after).iter().filter(|one| is_ours(one)) {
+            assert!(one[member].is_string(), "{name}: `{member}` is missing: {one}");
+        }
+    }
 }
 
 #[test]

@@ -139,8 +139,11 @@ impl<'a> Draft<'a> {
         let spare = share(budget, SPARE) + SPARE_TOKENS;
         let of_summary = budget.saturating_sub(of_kept + spare);
         let story = story(conversation, &path[..cut], &starts, budget, what.calls)?;
-        let known =
-            path[..cut].iter().rev().find(|row| conversation.table.row(**row).session.is_some());
+        // Other records do not have all members, such as the version.
+        let is_whole = |row: &&RowId| {
+            is_link(conversation, **row) && conversation.table.row(**row).session.is_some()
+        };
+        let known = path[..cut].iter().rev().find(is_whole);
         let (envelope, cwd) = match known {
             Some(row) => conversation.look(*row, |entry| {
                 let cwd = entry.text("cwd").map(std::borrow::Cow::into_owned);

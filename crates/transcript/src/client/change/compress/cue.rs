@@ -7,7 +7,7 @@
 use memchr::memmem;
 
 /// Words of a decision, of an explanation, and of a plan, with their weights.
-const CUES: [(&str, u32); 58] = [
+const CUES: [(&str, u32); 62] = [
     ("decision", 4),
     ("decided", 4),
     ("we chose", 4),
@@ -17,6 +17,8 @@ const CUES: [(&str, u32); 58] = [
     ("going with", 4),
     ("went with", 4),
     ("settled on", 4),
+    ("picked", 3),
+    ("ruled out", 3),
     ("agreed", 3),
     ("opted", 4),
     ("let's use", 3),
@@ -61,7 +63,9 @@ const CUES: [(&str, u32); 58] = [
     ("conclusion", 2),
     ("prefer", 2),
     ("keep using", 3),
+    ("we'll keep", 3),
     ("stick with", 4),
+    ("stick to", 4),
     ("sticking with", 4),
     ("switch to", 3),
     ("switched to", 3),

@@ -15,6 +15,9 @@ fn a_text_is_cut_into_sentences() {
     assert_eq!(found, wanted);
     assert!(weight("We use SQLite instead of files.") > weight("We use SQLite."));
     assert_eq!(weight("Reading the file."), 0);
+    for decision in ["We picked SQLite.", "Redis is ruled out.", "We'll keep it.", "Stick to it."] {
+        assert!(weight(decision) >= 3, "{decision}");
+    }
 }
 
 #[test]

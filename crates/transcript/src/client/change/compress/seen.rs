@@ -56,6 +56,8 @@ pub(super) struct CallSeen {
     pub(super) file: Option<String>,
     /// The whole list of things to do: what, and whether it is done.
     pub(super) todos: Option<Vec<(String, bool)>>,
+    /// The plan that the user is asked to accept.
+    pub(super) plan: Option<String>,
     /// One thing to do whose state changes: its number and the state.
     pub(super) task: Option<(String, String)>,
 }
@@ -64,6 +66,8 @@ pub(super) struct CallSeen {
 pub(super) struct ResultSeen {
     /// The call that it answers.
     pub(super) call: BlockId,
+    /// What was decided or found.
+    pub(super) decision: Option<String>,
     pub(super) failed: Failed,
     pub(super) exit: Option<i64>,
     pub(super) lines: Vec<String>,
@@ -149,14 +153,25 @@ impl Seeing<'_> {
                 continue;
             };
             let name = table.text(table.block(call).name);
-            let is_read =
-                block.is_error || name.is_some_and(|name| is_shell(name) || name == "TaskCreate");
-            if block.kind == BlockKind::ToolResult && is_read {
+            if block.kind != BlockKind::ToolResult {
+                continue;
+            }
+            if name.is_some_and(decides) && !block.is_error {
+                results.extend(look.block(id, |block| decision(call, &block))?);
+            } else if block.is_error
+                || name.is_some_and(|name| is_shell(name) || name == "TaskCreate")
+            {
                 results.extend(look.block(id, |block| result(call, &block))?);
             }
         }
         Ok(if results.is_empty() { Seen::Nothing } else { Seen::Results(results) })
     }
+}
+
+/// Whether the result of a tool is what was decided or found: what the user answered, the plan that
+/// was accepted, what a sub-agent reports.
+fn decides(tool: &str) -> bool {
+    matches!(tool, "AskUserQuestion" | "ExitPlanMode" | "Task" | "Agent")
 }
 
 pub(super) fn is_shell(tool: &str) -> bool {
@@ -182,9 +197,11 @@ fn of_answer(id: BlockId, block: &Block<'_>) -> Option<Said> {
         let text = |name: &str| input.get(name).and_then(Json::text).unwrap_or_default();
         (text("taskId").into_owned(), text("status").into_owned())
     });
+    let plan = input.get("plan").and_then(Json::text).filter(|_| tool == "ExitPlanMode");
+    let plan = plan.map(|plan| cue::clean(&plan, LONGEST_START));
     let file = tool::file(block).map(|path| cue::clean(&path, LONGEST_PATH));
     let about = cue::clean(&tool::about(&tool, input), LONGEST_ABOUT);
-    Some(Said::Call(CallSeen { block: id, about, file, todos, task, tool }))
+    Some(Said::Call(CallSeen { block: id, about, file, todos, plan, task, tool }))
 }
 
 fn of_text(text: &str) -> TextSeen {
@@ -216,7 +233,16 @@ fn result(call: BlockId, block: &Block<'_>) -> ResultSeen {
     let rest = text.strip_prefix("Error: ").unwrap_or(&text);
     let rest =
         if exit.is_some() { rest.split_once('\n').map_or("", |(_, rest)| rest) } else { rest };
-    ResultSeen { call, failed, exit, lines: cue::key_lines(rest, failed, LINES) }
+    let lines = cue::key_lines(rest, failed, LINES);
+    ResultSeen { call, decision: None, failed, exit, lines }
+}
+
+/// A result that says what was decided or found.
+fn decision(call: BlockId, block: &Block<'_>) -> ResultSeen {
+    let texts = block.inner().filter_map(|inner| inner.text());
+    let text = cue::clean(&texts.collect::<Vec<_>>().join("\n"), LONGEST_START);
+    let (failed, exit, lines) = (Failed::No, None, Vec::new());
+    ResultSeen { call, decision: Some(text), failed, exit, lines }
 }
 
 /// The exit code that the client writes before the output of a command that failed.

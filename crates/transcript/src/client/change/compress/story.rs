@@ -194,6 +194,10 @@ impl Builder {
 
     fn result(&mut self, turn: usize, result: ResultSeen) {
         let Some(call) = self.open.remove(&result.call) else { return };
+        if let Some(text) = result.decision {
+            let what = (DECISION, call.plan.map_or(text, |plan| format!("plan: {plan}")));
+            return push(&mut self.story.decisions, [Dated { turn, what }]);
+        }
         let is_command = is_shell(&call.tool);
         if is_command {
             self.command(turn, &call, &result);
@@ -262,6 +266,10 @@ impl Builder {
         push(&mut self.story.calls, [Dated { turn, what: line }]);
     }
 }
+
+/// How much an answer of the user, an accepted plan or a report weighs: as much as a sentence that
+/// says that it decides.
+const DECISION: u32 = 4;
 
 /// How many errors wait for what solves them.
 const OPEN: usize = 16;

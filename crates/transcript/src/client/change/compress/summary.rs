@@ -1,7 +1,8 @@
 //! The text of a summary, under a budget.
 //!
 //! Prompts stand word for word, the newest first in line; of the rest, the entries that weigh most
-//! and are newest. Half of the budget is kept free for the rest, as far as there is any.
+//! and are newest. A third to half of the budget is kept free for the rest, as far as there is any:
+//! as much as the prompts leave.
 //! Invariants: the same records give the same text; the text is within the budget; a prompt is in
 //! it whole, or is named among those that are not.
 
@@ -58,8 +59,8 @@ const SECTIONS: [(Section, &str, f64); 7] = [
     (Section::Answers, "Answers, in short", 0.0),
 ];
 
-/// The share of the budget that is kept free for what is not a prompt.
-const FACTS: f64 = 0.5;
+/// The share of the budget that is kept free for what is not a prompt: at least, and at most.
+const FACTS: [f64; 2] = [0.3, 0.5];
 /// The share that the summary of an earlier compaction may take.
 const EARLIER: f64 = 0.2;
 
@@ -104,7 +105,10 @@ pub(super) fn compose(
         SummaryBody::Extracted => candidates(story, cwd, &tokens),
         SummaryBody::Written(_) => Vec::new(),
     };
-    let facts = free * FACTS;
+    let of_prompts = story.prompts.iter().filter_map(|one| one.what.text.as_deref());
+    let of_prompts: f64 = of_prompts.map(tokens).sum();
+    let [least, most] = FACTS.map(|share| (free * share).max(0.0));
+    let facts = (free - of_prompts).clamp(least, most);
     for (section, _, share) in SECTIONS {
         fill(&mut all, section, &mut free, facts * share);
     }
