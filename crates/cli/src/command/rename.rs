@@ -13,9 +13,10 @@ use crate::world::World;
 
 /// Give a session a title
 ///
-/// Adds a record to the end of the session's file, as `/rename` in Claude Code does. The title
-/// shows in all lists, and Claude Code resumes the session by it. A session that is in use is left
-/// alone (exit code 5). `quipu undo` restores the file as it was.
+/// Adds a record to the end of the session's file, as `/rename` in Claude Code does, and for newer
+/// clients another one, which gives the session's agent that name. The title shows in all lists,
+/// and Claude Code resumes the session by it. A session that is in use is left alone (exit code 5).
+/// `quipu undo` restores the file as it was.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("force", |arg| arg.help(surgery::FORCE_ITS_FILE)))]
 pub(crate) struct RenameArgs {
@@ -46,6 +47,9 @@ pub(crate) fn rename(world: &mut World, args: &RenameArgs) -> Result<(), Failure
     let mut change = change::clone(&read.subject);
     if !is_same {
         change.title(&title, &session.id);
+        if read.subject.has_agent_name()? {
+            change.agent_name(&title, &session.id);
+        }
     }
     let policy = args.target.policy(Verb::Rename, Place::InPlace);
     let job = surgery::job(world, &session, read, Plan::Change(change), policy);

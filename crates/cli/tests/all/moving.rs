@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use insta::assert_snapshot;
+use serde_json::Value;
 
 use crate::env::Env;
 
@@ -90,6 +91,20 @@ fn each_says_what_it_does() {
     assert_snapshot!(text);
 }
 
+/// Newer clients keep the title as the name of the agent, too.
+#[test]
+fn a_title_is_the_name_of_the_agent_in_newer_sessions() {
+    let env = home();
+    let id = "0b204f87-d4e4-4d02-8e5b-d7f25f98d168";
+    ok(&env, &["rename", id, "A title", "--force"]);
+    let after = fs::read_to_string(env.path(&format!("{PROJECT}/{id}.jsonl"))).unwrap();
+    let names = format!(
+        "{{\"type\":\"custom-title\",\"customTitle\":\"A title\",\"sessionId\":\"{id}\"}}\n\
+         {{\"type\":\"agent-name\",\"agentName\":\"A title\",\"sessionId\":\"{id}\"}}\n"
+    );
+    assert!(after.ends_with(&names), "{after}");
+}
+
 #[test]
 fn titles_and_tags_are_records_at_the_end() {
     let env = home();
@@ -151,6 +166,27 @@ fn each_can_be_undone() {
     }
 }
 
+fn is_in_catalog(env: &Env, id: &str) -> bool {
+    let query = format!("SELECT count(*) FROM sessions WHERE session = '{id}'");
+    let output = env.output(&["sql", "--json", &query]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    found["rows"][0][0] != 0
+}
+
+/// The catalog has one name for a home; people and their settings have others.
+#[test]
+fn a_removed_session_is_forgotten_whatever_its_home_is_called() {
+    for name in [".claude/", ".claude", "./.claude//"] {
+        let env = home();
+        ok(&env, &["index"]);
+        assert!(is_in_catalog(&env, NESTED));
+        let mut command = env.command(&["rm", NESTED, "--purge", "--yes"]);
+        let output = command.env("CLAUDE_CONFIG_DIR", name).output().unwrap();
+        assert!(output.status.success(), "{}", env.show(&output));
+        assert!(!is_in_catalog(&env, NESTED), "{name}");
+    }
+}
+
 #[test]
 fn a_removed_session_leaves_only_what_others_use() {
     for purge in [&["--purge", "--yes"][..], &[]] {
@@ -167,9 +203,7 @@ fn a_removed_session_leaves_only_what_others_use() {
         assert_eq!(left, Vec::<PathBuf>::new());
         assert!(!env.path(&format!("{PROJECT}/{NESTED}")).exists());
         // The catalog does not know it any more.
-        let known =
-            env.output(&["sql", "SELECT count(*) FROM sessions WHERE session LIKE 'c5b9db19%'"]);
-        assert!(String::from_utf8_lossy(&known.stdout).contains('0'), "{known:?}");
+        assert!(!is_in_catalog(&env, NESTED));
         assert!(env.run(&["show", NESTED]).starts_with("exit 3"));
         // Nothing of it is in the journal, either.
         let journal = env.path(".local/state/quipu/undo");

@@ -157,6 +157,26 @@ impl Subject {
         })
     }
 
+    /// Whether its clients keep a title also as the name of the agent: it has such a name, or its
+    /// last client gives one.
+    pub fn has_agent_name(&self) -> crate::Result<bool> {
+        let conversation = self.conversation();
+        let table = &conversation.table;
+        if table.numbered().any(|(_, row)| row.kind == Kind::AgentName) {
+            return Ok(true);
+        }
+        for (row, _) in table.numbered().rev().filter(|(_, row)| row.session.is_some()) {
+            let version = conversation.look(row, |entry| {
+                let version = entry.text("version")?;
+                version.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>()
+            })?;
+            if let Some(version) = version {
+                return Ok(version >= AGENT_NAMES.to_vec());
+            }
+        }
+        Ok(false)
+    }
+
     /// The records that are sent, and the compaction that they follow.
     fn sent(&self) -> (&[RowId], Option<RowId>) {
         match &self.found {
@@ -165,6 +185,9 @@ impl Subject {
         }
     }
 }
+
+/// The first version that writes the names of agents.
+const AGENT_NAMES: [u32; 3] = [2, 1, 92];
 
 /// A plan: what happens to each line of a session.
 #[derive(Debug)]
@@ -273,6 +296,13 @@ impl Change {
             quote(title),
             quote(session)
         );
+        self.end.push(line.into_bytes());
+    }
+
+    /// Gives the session's agent a name, which newer clients keep beside the title.
+    pub fn agent_name(&mut self, name: &str, session: &str) {
+        let (name, session) = (quote(name), quote(session));
+        let line = format!(r#"{{"type":"agent-name","agentName":{name},"sessionId":{session}}}"#);
         self.end.push(line.into_bytes());
     }
 
