@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use files::NotRegular;
-use transcript::client::check::Verdict;
+use transcript::client::check::{Finding, Verdict};
 use transcript::conversation::place::{HomeError, NameError, Session};
 
 use crate::text::printable;
@@ -293,6 +293,7 @@ impl From<workshop::Error> for Failure {
     fn from(error: workshop::Error) -> Self {
         use workshop::{Error, OutputError};
         let message = error.to_string();
+        let mut list = Vec::new();
         let (kind, hint) = match error {
             Error::Unreadable { path, source } => return Failure::unreadable(&path, source),
             Error::Unwritable { path, source } => return Failure::unwritable(&path, source),
@@ -301,10 +302,14 @@ impl From<workshop::Error> for Failure {
             Error::Protected { .. } => {
                 (Kind::InUse, "use `--force`, or leave out `--in-place` to write a new session")
             }
-            Error::Worse { .. } => (
-                Kind::Worse,
-                "this should not happen: please report it, with the output of `quipu check`",
-            ),
+            Error::Worse { why, .. } => {
+                list.extend(why.iter().take(REASONS).map(reason));
+                (
+                    Kind::Worse,
+                    "nothing was changed; try it at another turn; `quipu check` says what is wrong \
+                     with the session as it is",
+                )
+            }
             Error::Leaks { .. } => (
                 Kind::Worse,
                 "nothing was changed; please report it, with the kinds that `quipu secrets` lists",
@@ -323,8 +328,17 @@ impl From<workshop::Error> for Failure {
                 (Kind::Usage, hint)
             }
         };
-        Failure { kind, ..Failure::usage(message, Some(hint)) }
+        Failure { kind, list, ..Failure::usage(message, Some(hint)) }
     }
+}
+
+/// How many reasons are printed.
+const REASONS: usize = 8;
+
+/// What would be wrong with a result, on one line.
+pub(crate) fn reason(finding: &Finding) -> String {
+    let place = finding.line.map_or(String::new(), |line| format!("line {line}: "));
+    format!("{} {}: {place}{}", finding.severity.name(), finding.code, finding.text)
 }
 
 /// An error while writing the output; errors while reading always name the file.

@@ -16,6 +16,7 @@ use workshop::Unreadable;
 
 use crate::failure::Failure;
 use crate::text::printable;
+use crate::world::World;
 
 /// `[redact]` in the configuration.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -160,6 +161,31 @@ impl Also {
                 r"(?:^|[\s\x22'=:])(/root)\b",
             ],
         }
+    }
+}
+
+/// What is hidden in a document that leaves.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct HidingArgs {
+    #[command(flatten)]
+    more: MoreRules,
+    /// Do not redact secrets
+    #[arg(long, conflicts_with_all = ["also", "rules", "allow"])]
+    no_redact: bool,
+}
+
+impl HidingArgs {
+    /// Finds secrets; `None` if nothing is hidden.
+    pub(crate) fn redactor(&self, world: &World) -> Result<Option<Arc<Redactor>>, Failure> {
+        if self.no_redact {
+            return Ok(None);
+        }
+        self.more.redactor(world.redact_config()).map(|redactor| Some(Arc::new(redactor)))
+    }
+
+    /// The secrets of a session; `None` if nothing is hidden.
+    pub(crate) fn cover(&self, world: &World, session: &Session) -> Result<Option<Cover>, Failure> {
+        self.redactor(world)?.map(|redactor| cover_of(redactor, session)).transpose()
     }
 }
 

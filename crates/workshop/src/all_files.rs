@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use transcript::conversation::place::{Session, Thing, belongings};
+use transcript::conversation::place::{Session, Thing, belongings, files_below};
 
 use crate::error::Error;
 use crate::store::Mark;
@@ -62,18 +62,15 @@ impl AllFiles {
             let why = "it is a link: the file that it leads to is elsewhere".to_owned();
             return Err(Error::InUse { path: session.path.clone(), why });
         }
-        // Clients may keep more in the session's folders than is known today.
+        // Scripts that a client runs: they go with the session, and nowhere else.
         let home = project.parent().and_then(Path::parent);
         let is_name =
             transcript::conversation::place::safe_name(&session.id) == session.id.as_str();
         let environment = home.map(|home| home.join("session-env").join(session.id.as_str()));
-        let more = [Some(session.folder()), environment.filter(|_| is_name)];
-        for folder in more.into_iter().flatten() {
-            for path in walk(&folder) {
-                if !all.files.iter().any(|known| known.path == path) {
-                    all.take(Thing::SideFile, path, &project)?;
-                }
-            }
+        for path in
+            environment.filter(|_| is_name).map(|folder| walk(&folder)).into_iter().flatten()
+        {
+            all.take(Thing::SideFile, path, &project)?;
         }
         Ok(all)
     }
@@ -116,21 +113,9 @@ impl AllFiles {
     }
 }
 
-/// The files in a folder and its subfolders. Links are listed, and not followed.
+/// The files in a folder and its subfolders; none if it is a link. Links are listed, and not
+/// followed.
 pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    let mut open: Vec<PathBuf> =
-        Some(folder.to_owned()).filter(|one| is_folder(one)).into_iter().collect();
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                Ok(_) => found.push(entry.path()),
-                Err(_) => {}
-            }
-        }
-    }
-    found.sort();
-    found
+    let is_folder = fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir());
+    if is_folder { files_below(folder) } else { Vec::new() }
 }

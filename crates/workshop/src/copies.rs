@@ -277,7 +277,11 @@ impl Copies {
     pub(crate) fn write(&self, ready: &[Ready]) -> io::Result<()> {
         for (one, ready) in self.along.iter().zip(ready) {
             self.write_one(one, &ready.temp).map_err(|error| {
-                let message = format!("cannot copy `{}`: {error}", one.from.display());
+                let from = match &self.cover {
+                    Some(cover) => redact::shown_path(&one.from, cover),
+                    None => one.from.clone(),
+                };
+                let message = format!("cannot copy `{}`: {error}", from.display());
                 io::Error::new(error.kind(), message)
             })?;
         }
@@ -295,17 +299,13 @@ impl Copies {
         }
         let mut file = files::create_private(temp)?;
         let ids = self.grafted.as_ref().filter(|_| one.is_grafted).unwrap_or(&self.ids);
-        match one.thing {
-            Thing::Agent => {
-                let conversation = Conversation::open(&one.from)?;
-                change::write_agent(&conversation, ids, &mut file)?;
-            }
-            Thing::AgentMeta | Thing::Todos | Thing::SideFile => {
-                file.write_all(&change::map_bytes(ids, &files::read(&one.from, limit::SIDECAR)?))?;
-            }
-            _ => {
-                files::copy(&one.from, &mut file)?;
-            }
+        if one.thing == Thing::Agent {
+            let conversation = Conversation::open(&one.from)?;
+            change::write_agent(&conversation, ids, &mut file)?;
+        } else if let Some(bytes) = redact::mapped(one.thing, &one.from, ids)? {
+            file.write_all(&bytes)?;
+        } else {
+            files::copy(&one.from, &mut file)?;
         }
         Attributes::of(&files::open(&one.from)?)?.give(&file)?;
         file.sync_all()

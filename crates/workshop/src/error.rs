@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use files::Protection;
-use transcript::client::check::Verdict;
+use transcript::client::change::Proof;
+use transcript::client::check::{Finding, Severity, Verdict};
 
 /// Why a change is not made. Nothing has happened to the session then.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +22,10 @@ pub enum Error {
     Locked { path: PathBuf, who: String },
     #[error("`{}` is not touched: {}", path.display(), crate::live::words(why))]
     Protected { path: PathBuf, why: Protection },
-    /// The result would resume less well, so it is not written.
+    /// The result would resume less well, so it is not written; `why` is what would be wrong with
+    /// it, worst first.
     #[error("not written: verdict before: {}; after: {}", before.words(), after.words())]
-    Worse { before: Verdict, after: Verdict },
+    Worse { before: Verdict, after: Verdict, why: Vec<Finding> },
     /// A second search still finds secrets in what was written, so it is not kept.
     #[error("not written: `{}` would still have {count} of the secrets", path.display())]
     Leaks { path: PathBuf, count: usize },
@@ -72,6 +74,14 @@ impl From<transcript::Error> for Error {
 }
 
 impl Error {
+    /// Of a result that resumes less well.
+    pub(crate) fn worse(proof: Proof) -> Error {
+        let (before, after) = (proof.before.verdict, proof.after.verdict);
+        let mut why = proof.after.findings;
+        why.retain(|finding| finding.severity >= Severity::Loss);
+        Error::Worse { before, after, why }
+    }
+
     pub(crate) fn unreadable(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Unreadable { path: path.into(), source }
     }

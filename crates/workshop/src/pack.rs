@@ -33,7 +33,7 @@ pub use unpack::{Became, Pack, Unpacked, UnpackedSession, Unpacking};
 
 use crate::all_files::{AllFiles, SessionFile};
 use crate::error::Error;
-use crate::redact::{self, Looked, Unreadable, look_through, name_without};
+use crate::redact::{self, Looked, Unreadable, look_through, name_without, shown_path};
 use deflate::Pool;
 use zip::Writer;
 
@@ -132,18 +132,26 @@ fn one(
         Some(hiding) => text.map(|text| hiding.cover.text(&text).unwrap_or(text)),
         None => text,
     };
-    let cwd = shown(working_directory(session)?);
+    let cwd = working_directory(session)?;
     let git = cwd.as_ref().and_then(|cwd| repository(Path::new(cwd)));
+    let git = git.map(|git| Repository {
+        root: shown(Some(git.root)).unwrap_or_default(),
+        remote: shown(git.remote),
+    });
     let mut packed = PackedSession {
         id: session.id.to_string(),
         title: shown(seen.title.or(seen.prompt)),
         tag: shown(seen.tag),
-        project: session.project.clone(),
-        cwd,
+        project: shown(Some(session.project.clone())).unwrap_or_default(),
+        cwd: shown(cwd),
         git,
         members: Vec::new(),
     };
-    left.extend(files.skipped.iter().cloned());
+    let path = |path: &Path| match &hiding {
+        Some(hiding) => shown_path(path, &hiding.cover),
+        None => path.to_owned(),
+    };
+    left.extend(files.skipped.iter().map(|(skipped, why)| (path(skipped), *why)));
     for file in &files.files {
         let name = name_of(session, file).map(|name| match &hiding {
             Some(hiding) => name_without(Path::new(&name), &hiding.cover).to_string_lossy().into(),
@@ -153,10 +161,10 @@ fn one(
         let named = name.map(|name| PackedFile { name, thing, size: 0, sha256: String::new() });
         let named = named.filter(|named| manifest::place(&session.id, named).is_some());
         let Some(mut member) = named else {
-            left.push((file.path.clone(), "nothing of this kind or name goes into a pack"));
+            left.push((path(&file.path), "nothing of this kind or name goes into a pack"));
             continue;
         };
-        let open = || files::open(&file.path).map_err(Error::unreadable(&file.path));
+        let open = || files::open(&file.path).map_err(Error::unreadable(path(&file.path)));
         let mut source = match &hiding {
             Some(hiding) => hiding.copy(file)?,
             None => open()?,

@@ -205,6 +205,9 @@ fn secrets_are_not_packed() {
         &format!("{project}/{ID}/subagents/agent-a1234567.meta.json"),
         format!("{{\"d\":\"{key}\"}}"),
     );
+    scene.put(&format!("{project}/{ID}/session-memory/deep/summary.md"), key);
+    scene.put(&format!("{project}/{ID}/tool-results/{key}.txt"), "named");
+    scene.put(&format!("{project}/{ID}/{key}.sh"), "not carried");
     let session = scene.path(&format!("{project}/{ID}.jsonl"));
     let mut more = fs::OpenOptions::new().append(true).open(&session).unwrap();
     let thinking = format!(
@@ -214,9 +217,15 @@ fn secrets_are_not_packed() {
     more.write_all(format!("{thinking}\n{request}\n").as_bytes()).unwrap();
     let redactor = Arc::new(Redactor::default());
     let (path, packed) = scene.pack(Some(&redactor));
-    assert_eq!(packed.manifest.secrets.get("github-token"), Some(&7));
+    assert_eq!(packed.manifest.secrets.get("github-token"), Some(&10));
+    assert!(packed.left.iter().all(|(path, _)| !path.to_string_lossy().contains(key)));
     scene.unpack(&path, "b", &[]).unwrap();
+    let its = scene.path(&format!("b/projects/-home-dev-demo/{ID}"));
+    for name in ["session-memory/deep/summary.md", "tool-results/[redacted-github-token-1].txt"] {
+        assert!(its.join(name).is_file(), "{name}");
+    }
     for (path, bytes) in scene.files("b") {
+        assert!(!path.to_string_lossy().contains(key), "{}", path.display());
         assert!(memchr::memmem::find(&bytes, key.as_bytes()).is_none(), "{}", path.display());
     }
     let text =

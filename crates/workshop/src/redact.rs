@@ -1,29 +1,33 @@
 //! Secrets in the files of a session: finds them, hides them in copies, and says where else they
-//! stand.
+//! stand ([`elsewhere`]).
 //!
-//! Invariants: nothing here prints a secret or returns one; what is written is searched again
-//! before it is put anywhere; a link that leads out of the home is not followed; the file with the
-//! client's credentials is never read.
+//! Invariants: nothing here prints a secret or returns one, not even in an error; what is written
+//! is searched again before it is put anywhere; a link that leads out of the home is not followed.
 
-use std::collections::{BTreeMap, HashMap};
+mod elsewhere;
+
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use files::Attributes;
 use transcript::client::change::{self, Renames, Subject};
 use transcript::client::history::Rules;
-use transcript::conversation::place::{Session, Thing, belongings};
+use transcript::conversation::place::{Belonging, Session, Thing, belongings};
 use transcript::format::file::read_at;
 use transcript::format::limit;
-use transcript::format::secret::{Cover, Form, Redactor, Survey, Values, survey};
-use transcript::format::threads;
+use transcript::format::secret::{
+    Cover, Form, Mask, Redactor, Survey, Values, survey, survey_name,
+};
 
-use crate::Workshop;
+pub use elsewhere::{Elsewhere, Stand};
+
 use crate::copies::{obstacle, roots};
 use crate::error::{Error, OutputError};
 use crate::job::{Force, Job};
-use crate::store::{self, Deed, Mark, Ready, Real};
+use crate::store::{Leaving, Mark, Ready};
 
 /// What was found in the files of a session.
 #[derive(Debug, Default)]
@@ -67,18 +71,41 @@ pub fn look_through(
         if number > 0 && obstacle(&one.path, &roots).is_some() {
             continue;
         }
-        let form = form_of(one.thing, &one.path);
-        let mut look = || {
-            let file = files::open(&one.path)?;
-            Ok(survey(&file, form, redactor, None, &mut looked.values)?)
-        };
-        match look().map_err(Error::unreadable(&one.path)) {
+        match look(session, &one, (redactor, None), &mut looked.values) {
             Ok(found) => looked.files.push((one.thing, one.path, found)),
             Err(_) if number > 0 && unreadable == Unreadable::Skip => {}
             Err(error) => return Err(error),
         }
     }
     Ok(looked)
+}
+
+/// Looks through a file that belongs to a session, and through its name.
+fn look(
+    session: &Session,
+    one: &Belonging,
+    (redactor, cover): (&Redactor, Option<&Cover>),
+    values: &mut Values,
+) -> Result<Survey, Error> {
+    let form = form_of(one.thing, &one.path);
+    let found = files::open(&one.path)
+        .and_then(|file| Ok(survey(&file, form, redactor, cover, values)?))
+        .map_err(|error| {
+            let path = one.path.to_string_lossy();
+            Error::unreadable(&*Mask::new(redactor).text(&path))(error)
+        });
+    let mut found = found?;
+    for name in changeable(session, &one.path).into_iter().flat_map(Path::components) {
+        let name = name.as_os_str().to_string_lossy();
+        found.seen.extend(survey_name(&name, redactor, cover, values));
+    }
+    Ok(found)
+}
+
+/// The part of a path that can change without anything that refers to it: what is in the session's
+/// folder.
+fn changeable<'p>(session: &Session, path: &'p Path) -> Option<&'p Path> {
+    path.strip_prefix(session.folder()).ok()
 }
 
 /// What a file that belongs to a session contains.
@@ -110,8 +137,9 @@ pub(crate) fn write_to(
         Thing::Transcript | Thing::Agent => write_records(from, lines, None, cover, out),
         _ => files::open(from).and_then(|file| hide(form_of(thing, from), &file, cover, out)),
     };
-    made.map_err(Error::unwritable::<io::Error>(from))?;
-    rescan(out, form_of(thing, from), cover, from)
+    let path = shown_path(from, cover);
+    made.map_err(Error::unwritable::<io::Error>(&path))?;
+    rescan(out, form_of(thing, from), cover, &path)
 }
 
 fn write_records(
@@ -141,19 +169,24 @@ pub(crate) fn write(
     if thing == Thing::Agent {
         write_records(from, None, ids, cover, out)?;
     } else {
-        let is_mapped = matches!(thing, Thing::AgentMeta | Thing::Todos | Thing::SideFile);
-        let mapped = match ids.filter(|_| is_mapped) {
-            Some(ids) => Some(change::map_bytes(ids, &files::read(from, limit::SIDECAR)?)),
-            None => None,
-        };
-        match mapped {
+        match ids.map(|ids| mapped(thing, from, ids)).transpose()?.flatten() {
             Some(bytes) => out.write_all(&shown(form, &bytes, cover))?,
             None => hide(form, &files::open(from)?, cover, out)?,
         }
     }
-    let rescanned = rescan(&files::open(temp)?, form, cover, from);
+    let rescanned = rescan(&files::open(temp)?, form, cover, &shown_path(from, cover));
     rescanned.map_err(|error| io::Error::other(error.to_string()))?;
     out.try_clone()
+}
+
+/// The bytes of a file that names its session, with new ids; `None` if it is too long to name one,
+/// or of a kind that does not.
+pub(crate) fn mapped(thing: Thing, from: &Path, ids: &Renames) -> io::Result<Option<Vec<u8>>> {
+    let is_its = matches!(thing, Thing::AgentMeta | Thing::Todos | Thing::SideFile);
+    if !is_its || files::metadata(from)?.len() > limit::SIDECAR {
+        return Ok(None);
+    }
+    Ok(Some(change::map_bytes(ids, &files::read(from, limit::SIDECAR)?)))
 }
 
 /// Bytes without their secrets.
@@ -194,16 +227,39 @@ pub(crate) fn rescan(file: &File, form: Form, cover: &Cover, path: &Path) -> Res
 pub(crate) fn name_without(path: &Path, cover: &Cover) -> PathBuf {
     let names = path.components().map(|part| {
         let name = part.as_os_str().to_string_lossy();
-        cover.text(&name).map_or_else(|| part.as_os_str().to_owned(), Into::into)
+        cover.name(&name).map_or_else(|| part.as_os_str().to_owned(), Into::into)
     });
     names.collect()
+}
+
+/// A path as it may be printed: without secrets, even those that its names still have.
+pub fn shown_path(path: &Path, cover: &Cover) -> PathBuf {
+    cover.text(&path.to_string_lossy()).map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
 /// The other files of a session that are replaced with it.
 #[derive(Debug, Default)]
 pub(crate) struct Others {
-    files: Vec<(Thing, PathBuf)>,
+    files: Vec<Other>,
     cover: Option<Arc<Cover>>,
+    /// The session's folder.
+    inside: PathBuf,
+}
+
+/// A file that is replaced, or written under another name if its own has a secret.
+#[derive(Debug)]
+struct Other {
+    thing: Thing,
+    from: PathBuf,
+    to: PathBuf,
+}
+
+/// What becomes of the files that are there.
+#[derive(Debug, Default)]
+pub(crate) struct Fates {
+    /// The states of those that are replaced; `None` for new ones.
+    pub(crate) was: Vec<Option<Mark>>,
+    pub(crate) leaving: Vec<Leaving>,
 }
 
 impl Others {
@@ -212,43 +268,59 @@ impl Others {
         let Some(cover) = job.plan.change().cover() else { return Ok(Others::default()) };
         let mut files = Vec::new();
         let roots = roots(job.session);
+        let inside = fs::canonicalize(job.session.folder()).unwrap_or_default();
         for one in belongings(job.session).into_iter().skip(1) {
             if matches!(one.thing, Thing::IndexRow | Thing::History)
                 || obstacle(&one.path, &roots).is_some()
             {
                 continue;
             }
-            let form = form_of(one.thing, &one.path);
-            let look = || {
-                let (file, values) = (files::open(&one.path)?, &mut Values::default());
-                Ok(survey(&file, form, cover.redactor(), Some(cover), values)?)
-            };
-            let found = look().map_err(Error::unreadable(&one.path))?;
-            if !found.seen.is_empty() {
-                let real = fs::canonicalize(&one.path).map_err(Error::unreadable(&one.path))?;
-                files.push((one.thing, real));
+            let by = (cover.redactor(), Some(&**cover));
+            if look(job.session, &one, by, &mut Values::default())?.seen.is_empty() {
+                continue;
             }
+            let shown = || shown_path(&one.path, cover);
+            let from = fs::canonicalize(&one.path).map_err(Error::unreadable(shown()))?;
+            // A link keeps its name: what it leads to may be used elsewhere.
+            let below = changeable(job.session, &one.path);
+            let to = match below.filter(|below| from == inside.join(below)) {
+                Some(below) => inside.join(name_without(below, cover)),
+                None => from.clone(),
+            };
+            files.push(Other { thing: one.thing, from, to });
         }
-        Ok(Others { files, cover: Some(cover.clone()) })
+        Ok(Others { files, cover: Some(cover.clone()), inside })
     }
 
     pub(crate) fn ready(&self) -> impl Iterator<Item = Ready> {
-        self.files.iter().map(|(_, path)| Ready::at(path))
+        self.files.iter().map(|one| Ready::at(&one.to))
     }
 
-    /// Writes them under temporary names. Returns their states before that.
-    pub(crate) fn write(&self, ready: &[Ready]) -> Result<Vec<Mark>, Error> {
-        let Some(cover) = &self.cover else { return Ok(Vec::new()) };
-        let mut was = Vec::new();
-        for ((thing, path), ready) in self.files.iter().zip(ready) {
+    /// Writes them under temporary names.
+    pub(crate) fn write(&self, ready: &[Ready], fates: &mut Fates) -> Result<(), Error> {
+        let Some(cover) = &self.cover else { return Ok(()) };
+        for (Other { thing, from, to }, ready) in self.files.iter().zip(ready) {
             let made = || {
-                let mark = Mark::of(path)?;
-                write(*thing, path, None, cover, &ready.temp)?.sync_all()?;
-                Ok(mark)
+                let was = Mark::of(from)?;
+                if let Some(folder) = ready.temp.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                let file = write(*thing, from, None, cover, &ready.temp)?;
+                Attributes::of(&files::open(from)?)?.give(&file)?;
+                file.sync_all()?;
+                Ok(was)
             };
-            was.push(made().map_err(Error::unwritable::<io::Error>(path))?);
+            let was = made()
+                .map_err(|error: io::Error| Error::unwritable(shown_path(from, cover))(error))?;
+            if from == to {
+                fates.was.push(Some(was));
+            } else {
+                fates.was.push(None);
+                let (path, inside) = (from.clone(), self.inside.clone());
+                fates.leaving.push(Leaving { path, was, inside });
+            }
         }
-        Ok(was)
+        Ok(())
     }
 }
 
@@ -299,213 +371,4 @@ pub fn write_files(
         written.push(path);
     }
     Ok(written)
-}
-
-/// A file in which a secret stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
-    pub path: PathBuf,
-    pub what: Stand,
-}
-
-/// What kind of file a secret stands in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stand {
-    /// The session itself, or one of its files.
-    Original,
-    /// Another session, which may be a fork or a copy.
-    Session,
-    /// The prompt history.
-    History,
-    /// A copy of an edited file.
-    FileCopy,
-    /// A change that can be undone.
-    Undo,
-    /// The catalog.
-    Catalog,
-    /// Another file of a home.
-    File,
-}
-
-impl Stand {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Stand::Original => "original",
-            Stand::Session => "session",
-            Stand::History => "prompt-history",
-            Stand::FileCopy => "file-copy",
-            Stand::Undo => "undo",
-            Stand::Catalog => "catalog",
-            Stand::File => "file",
-        }
-    }
-}
-
-/// How deep folders of a home are looked through, and how many files of it.
-const DEEPEST: usize = 12;
-const MOST_FILES: usize = 1_000_000;
-/// Where the client keeps its own credentials.
-const CREDENTIALS: &str = ".credentials.json";
-/// How much of a file is searched at once, and how much of it again with the next part.
-const WINDOW: u64 = 2 << 20;
-const OVERLAP: u64 = 128 << 10;
-
-impl Workshop {
-    /// The files in these homes, in the journal and in the catalog in which a secret stands.
-    /// `settled` are files that were searched before, and whether a secret stands in them.
-    pub fn elsewhere(
-        &self,
-        cover: &Cover,
-        session: &Session,
-        homes: &[PathBuf],
-        catalog: Option<&Path>,
-        settled: &HashMap<PathBuf, bool>,
-    ) -> Vec<Elsewhere> {
-        let mut all: Vec<Elsewhere> = Vec::new();
-        let folder = session.folder();
-        for home in homes {
-            for path in files_in(home) {
-                let what = if path == session.path || path.starts_with(&folder) {
-                    Stand::Original
-                } else {
-                    stand_of(home, &path)
-                };
-                all.push(Elsewhere { path, what });
-            }
-        }
-        if !all.iter().any(|one| one.path == session.path) {
-            all.push(Elsewhere { path: session.path.clone(), what: Stand::Original });
-        }
-        let journal = self.folder("undo").map(|root| files_in(&root)).unwrap_or_default();
-        all.extend(journal.into_iter().map(|path| Elsewhere { path, what: Stand::Undo }));
-        for end in ["", "-wal"] {
-            if let Some(mut name) = catalog.map(|catalog| catalog.as_os_str().to_owned()) {
-                name.push(end);
-                all.push(Elsewhere { path: name.into(), what: Stand::Catalog });
-            }
-        }
-        let mut found = Vec::new();
-        // It never fails.
-        let _: Result<(), ()> = threads::in_order(
-            all.len(),
-            threads::count(),
-            // What cannot be read is not known to have it.
-            |number| {
-                let path = &all[number].path;
-                let known = settled.get(path).copied();
-                known.unwrap_or_else(|| stands_in(path, cover).unwrap_or(false))
-            },
-            |number, stands| {
-                if stands {
-                    found.push(all[number].clone());
-                }
-                Ok(())
-            },
-        );
-        found
-    }
-
-    /// Whether a secret stands in a file. One that cannot be read has none.
-    pub fn has_secrets(&self, path: &Path, cover: &Cover) -> bool {
-        stands_in(path, cover).unwrap_or(false)
-    }
-
-    /// Hides secrets in files that are not sessions; all of them are one change in the journal.
-    /// Returns its name, if there was anything to do.
-    pub fn redact_files(
-        &mut self,
-        paths: &[PathBuf],
-        session: &Session,
-        cover: &Arc<Cover>,
-    ) -> Result<Option<String>, Error> {
-        let Some(first) = paths.first() else { return Ok(None) };
-        let ready: Vec<Ready> = paths.iter().map(|path| Ready::at(path)).collect();
-        let deed = Deed { what: "redact", session: &session.id, made: None, now: self.now };
-        let begun = self.journal()?.begin(&mut Real, deed, &ready);
-        let begun = begun.map_err(Error::unwritable(first))?;
-        let write_all = || {
-            let mut was = Vec::new();
-            for (path, ready) in paths.iter().zip(&ready) {
-                let mark = Mark::of(path)?;
-                let mut file = files::create_private(&ready.temp)?;
-                hide(by_name(path), &files::open(path)?, cover, &mut file)?;
-                file.sync_all()?;
-                if stands_in(&ready.temp, cover)? {
-                    let message = format!("`{}` would still have secrets", path.display());
-                    return Err(io::Error::other(message));
-                }
-                was.push(Some(mark));
-            }
-            store::replace(&mut Real, &begun, deed, &ready, &was).map(drop)
-        };
-        let made = write_all();
-        let name = begun.name.clone();
-        let settled = begun.settle(&mut Real);
-        made.and(settled).map_err(Error::unwritable(first))?;
-        Ok(Some(name))
-    }
-
-    /// Removes the changes from the journal that keep a secret: they cannot be undone any more.
-    /// Returns how many.
-    pub fn forget_changes(&self, cover: &Cover) -> Result<u64, Error> {
-        let journal = self.journal()?;
-        let failed = |source| Error::Unwritable { path: PathBuf::from("the journal"), source };
-        let mut count = 0;
-        for entry in journal.entries().map_err(failed)? {
-            let files = files_in(&entry.folder);
-            if files.iter().any(|path| stands_in(path, cover).unwrap_or(true)) {
-                journal.forget(&mut Real, &entry).map_err(failed)?;
-                count += 1;
-            }
-        }
-        Ok(count)
-    }
-}
-
-fn stand_of(home: &Path, path: &Path) -> Stand {
-    let below = path.strip_prefix(home).unwrap_or(path);
-    let first = below.components().next().map(|part| part.as_os_str().to_string_lossy());
-    match first.as_deref() {
-        Some("projects") => Stand::Session,
-        Some("history.jsonl") => Stand::History,
-        Some("file-history") => Stand::FileCopy,
-        _ => Stand::File,
-    }
-}
-
-/// The regular files below a folder, by path. Links are not followed.
-fn files_in(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![(root.to_owned(), 0)];
-    while let Some((folder, depth)) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && depth < DEEPEST {
-                open.push((entry.path(), depth + 1));
-            } else if kind.is_file() && entry.file_name() != CREDENTIALS {
-                found.push(entry.path());
-            }
-        }
-        if found.len() > MOST_FILES {
-            break;
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Whether a secret stands in a file.
-fn stands_in(path: &Path, cover: &Cover) -> io::Result<bool> {
-    let file = files::open(path)?;
-    let length = file.metadata()?.len();
-    let mut at = 0;
-    while at < length {
-        let bytes = read_at(&file, at, (length - at).min(WINDOW + OVERLAP))?;
-        if cover.stands_in(&bytes) {
-            return Ok(true);
-        }
-        at += WINDOW;
-    }
-    Ok(false)
 }

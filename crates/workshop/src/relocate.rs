@@ -243,8 +243,7 @@ fn proved(
     let change = change::clone(&read.subject);
     let proof = change::prove(&read.subject, &change, paths.written, &after)?;
     if proof.is_worse() {
-        let (before, after) = (proof.before.verdict, proof.after.verdict);
-        return Err(Error::Worse { before, after });
+        return Err(Error::worse(proof));
     }
     Ok(proof)
 }

@@ -113,6 +113,20 @@ pub fn replace(
     ready: &[Ready],
     was: &[Option<Mark>],
 ) -> io::Result<KeptBy> {
+    replace_and_remove(disk, begun, deed, ready, was, &[])
+}
+
+/// Like [`replace`]; then removes other files, which the journal keeps. A run that is stopped
+/// before the session's own file was replaced did nothing, and one that is stopped after it is
+/// completed by the next run.
+pub fn replace_and_remove(
+    disk: &mut dyn Disk,
+    begun: &Begun,
+    deed: Deed<'_>,
+    ready: &[Ready],
+    was: &[Option<Mark>],
+    leaving: &[Leaving],
+) -> io::Result<KeptBy> {
     let mut items = Vec::new();
     let mut by = KeptBy::Link;
     for (number, (one, was)) in ready.iter().zip(was).enumerate() {
@@ -123,39 +137,73 @@ pub fn replace(
         };
         let attributes = Attributes::of(&files::open(&one.path)?)?;
         disk.dress(&one.temp, &attributes)?;
-        let kept = keep(disk, &one.path, (&begun.folder, number), before);
-        let copy = kept.map_err(|error| match error.kind() {
+        let after = Some(Mark::of(&one.temp)?);
+        let number = (number, &mut by);
+        let item = kept_item(disk, begun, number, (&one.path, before), after);
+        items.push(item.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => changed(),
             _ => error,
-        })?;
-        if !matches!(copy.how, How::Link { .. }) {
-            by = KeptBy::Copy;
-        }
-        let after = Some(Mark::of(&one.temp)?);
-        items.push(Item { path: one.path.clone(), was: Was::There { copy, before }, after });
+        })?);
+    }
+    for (number, one) in (ready.len()..).zip(leaving) {
+        items.push(kept_item(disk, begun, (number, &mut by), (&one.path, one.was), None)?);
     }
     begun.finish(disk, deed, &items)?;
-    if let Err(error) = swap(disk, ready, was) {
+    if let Err(error) = swap(disk, ready, was, leaving) {
         give_back(disk, begun, ready)?;
         return Err(error);
     }
     Ok(by)
 }
 
-/// Puts files in their places, the first one last.
-fn swap(disk: &mut dyn Disk, ready: &[Ready], was: &[Option<Mark>]) -> io::Result<()> {
+/// Keeps a file that will be replaced or removed, under a number. Notes in `by` if it took a copy.
+fn kept_item(
+    disk: &mut dyn Disk,
+    begun: &Begun,
+    (number, by): (usize, &mut KeptBy),
+    (path, before): (&Path, Mark),
+    after: Option<Mark>,
+) -> io::Result<Item> {
+    let copy = keep(disk, path, (&begun.folder, number), before)?;
+    if !matches!(copy.how, How::Link { .. }) {
+        *by = KeptBy::Copy;
+    }
+    Ok(Item { path: path.to_owned(), was: Was::There { copy, before }, after })
+}
+
+/// Puts files in their places, the first one last, and then removes others.
+fn swap(
+    disk: &mut dyn Disk,
+    ready: &[Ready],
+    was: &[Option<Mark>],
+    leaving: &[Leaving],
+) -> io::Result<()> {
     // The last check: what another process wrote since then would be lost.
     for (one, was) in ready.iter().zip(was) {
         if was.is_some_and(|was| Mark::of(&one.path).ok() != Some(was)) {
             return Err(changed());
         }
     }
+    are_as_before(leaving)?;
     for (one, was) in ready.iter().zip(was).rev() {
         match was {
             Some(_) => disk.rename(&one.temp, &one.path)?,
             None => disk.place(&one.temp, &one.path)?,
         }
     }
+    leaving.iter().try_for_each(|one| remove(disk, one))
+}
+
+/// Refuses files that another program changed since they were looked at.
+fn are_as_before(leaving: &[Leaving]) -> io::Result<()> {
+    let is_as_before = |one: &Leaving| Mark::of(&one.path).ok() == Some(one.was);
+    if leaving.iter().all(is_as_before) { Ok(()) } else { Err(changed()) }
+}
+
+/// Removes a file, and the folders around it that are empty then.
+fn remove(disk: &mut dyn Disk, one: &Leaving) -> io::Result<()> {
+    disk.remove(&one.path)?;
+    disk.remove_empty(&one.path, &one.inside.join("x"));
     Ok(())
 }
 
@@ -205,7 +253,7 @@ fn keep(
 }
 
 /// Puts files back that were replaced, and removes new ones, if the session's own was not replaced:
-/// it is the first, and replaced last.
+/// it is the first, and replaced last; nothing is removed before it.
 fn put_back(disk: &mut dyn Disk, entry: &Entry) -> io::Result<()> {
     for item in entry.items.iter().skip(1).filter(|item| item.is_done(&entry.folder)) {
         // A file that another program changed since belongs to that program.
@@ -266,13 +314,8 @@ pub fn exchange(
         items.push(Item { path: one.path.clone(), was: Was::Nothing, after });
     }
     for (number, one) in leaving.iter().enumerate() {
-        let copy = keep(disk, &one.path, (&begun.folder, number), one.was)?;
-        if !matches!(copy.how, How::Link { .. }) {
-            by = KeptBy::Copy;
-        }
-        let was = Was::There { copy, before: one.was };
         let after = new(&one.path).map(|new| Mark::of(&new.temp)).transpose()?;
-        items.push(Item { path: one.path.clone(), was, after });
+        items.push(kept_item(disk, begun, (number, &mut by), (&one.path, one.was), after)?);
     }
     begun.finish(disk, deed, &items)?;
     if let Err(error) = carry(disk, begun, ready, leaving) {
@@ -289,12 +332,7 @@ fn carry(
     ready: &[Ready],
     leaving: &[Leaving],
 ) -> io::Result<()> {
-    // The last check, as above.
-    for one in leaving {
-        if Mark::of(&one.path).ok() != Some(one.was) {
-            return Err(changed());
-        }
-    }
+    are_as_before(leaving)?;
     let new = |path: &Path| ready.iter().find(|one| one.path == path);
     let is_replaced = |path: &Path| leaving.iter().any(|old| old.path == path);
     let added: Vec<Ready> = ready.iter().filter(|one| !is_replaced(&one.path)).cloned().collect();
@@ -304,11 +342,8 @@ fn carry(
             disk.rename(&new.temp, &new.path)?;
         }
     }
-    for one in leaving.iter().filter(|one| new(&one.path).is_none()) {
-        disk.remove(&one.path)?;
-        disk.remove_empty(&one.path, &one.inside.join("x"));
-    }
-    Ok(())
+    let mut gone = leaving.iter().filter(|one| new(&one.path).is_none());
+    gone.try_for_each(|one| remove(disk, one))
 }
 
 /// Puts new files in their places, the first one last: all or none.

@@ -12,7 +12,7 @@ use testkit::Rng;
 
 use super::{
     Begun, Bounds, Changed, Deed, Disk, Entry, Journal, KeptBy, Leaving, Mark, Ready, Real, State,
-    UndoError, create, exchange, replace, undo,
+    UndoError, create, exchange, replace, replace_and_remove, undo,
 };
 
 const OLD: &[u8] = b"what it was\n";
@@ -285,6 +285,63 @@ fn several_files_are_replaced_or_none() {
                 assert!(bytes.iter().all(|bytes| bytes == OLD), "undone after step {left}");
             }
             assert!(done.is_err() || is_new, "stopped before step {left}");
+        }
+    }
+}
+
+/// A file that gets another name along with one that is replaced: both or neither, also when that
+/// is undone.
+#[test]
+fn a_file_gets_another_name_or_nothing_happens() {
+    let links = Links::Yes;
+    let made = |disk: &mut dyn Disk, scene: &Scene| {
+        let [old, new] = ["s/old/x.txt", "s/new/x.txt"].map(|name| scene.folder.path().join(name));
+        fs::create_dir_all(old.parent().unwrap()).unwrap();
+        write(&old, OLD);
+        let ready = [&scene.path, &new].map(|path| Ready::at(path));
+        let was = [Mark::of(&scene.path).ok(), None];
+        let inside = scene.folder.path().join("s");
+        let leaving = Leaving { path: old.clone(), was: Mark::of(&old).unwrap(), inside };
+        let done = scene.journal.begin(disk, deed(), &ready).and_then(|begun| {
+            for ready in &ready {
+                fs::create_dir_all(ready.temp.parent().unwrap()).unwrap();
+                write(&ready.temp, NEW);
+            }
+            let done = replace_and_remove(disk, &begun, deed(), &ready, &was, &[leaving]);
+            let settled = begun.settle(disk);
+            done.and_then(|by| settled.map(|()| by))
+        });
+        (done, [old, new])
+    };
+    let check = |scene: &Scene, [old, new]: &[PathBuf; 2], left: (Then, usize)| {
+        scene.journal.sweep(&mut Real, now()).unwrap();
+        let is_new = fs::read(&scene.path).unwrap() == NEW;
+        let wanted = if is_new { [None, Some(NEW.to_vec())] } else { [Some(OLD.to_vec()), None] };
+        assert_eq!(
+            [fs::read(old).ok(), fs::read(new).ok()],
+            wanted,
+            "stopped before step {left:?}"
+        );
+        assert_eq!(scene.entries().len(), usize::from(is_new), "stopped before step {left:?}");
+        is_new
+    };
+    for (then, left) in steps() {
+        let scene = scene();
+        let (done, paths) = made(&mut Dying { left, links, then }, &scene);
+        let is_new = check(&scene, &paths, (then, left));
+        assert!(done.is_err() || is_new, "stopped before step {left}");
+    }
+    for left in 0.. {
+        let scene = scene();
+        let (done, paths) = made(&mut working(links), &scene);
+        done.unwrap();
+        let undone = scene.undo(&mut Dying { left, links, then: Then::Nothing }, Changed::Refuse);
+        if check(&scene, &paths, (Then::Nothing, left)) {
+            scene.undo(&mut working(links), Changed::Refuse).unwrap();
+            assert!(!check(&scene, &paths, (Then::Nothing, left)));
+        }
+        if undone.is_ok() {
+            break;
         }
     }
 }

@@ -24,8 +24,8 @@ use crate::copies::{self, Copies};
 use crate::error::Error;
 use crate::job::{Force, Job, Made, Mode, Place, Temp, Verb};
 use crate::output::Output;
-use crate::redact::Others;
-use crate::store::{self, Begun, Deed, KeptBy, Leftovers, Mark, Ready, Real};
+use crate::redact::{Fates, Others};
+use crate::store::{self, Begun, Deed, KeptBy, Leftovers, Ready, Real};
 use crate::title::title;
 use crate::{Workshop, live};
 
@@ -106,8 +106,12 @@ impl Workshop {
         let mut work = || -> Result<_, Error> {
             announce(first, &begun, notify)?;
             let staged = [one.stage(first, rules)?, other.stage(second, rules)?];
-            let was: Vec<_> = staged.iter().flat_map(|staged| staged.was.clone()).collect();
-            put(first, (&begun, deed), &ready, &was, notify)?;
+            let mut fates = Fates::default();
+            for staged in &staged {
+                fates.was.extend(&staged.fates.was);
+                fates.leaving.extend_from_slice(&staged.fates.leaving);
+            }
+            put(first, (&begun, deed), &ready, &fates, notify)?;
             Ok(staged.map(|staged| (staged.proof, staged.temp.map(TempPath::keep))))
         };
         let done = work();
@@ -181,12 +185,12 @@ fn announce(job: &Job<'_>, begun: &Begun, notify: &mut dyn FnMut(Notice)) -> Res
     Ok(())
 }
 
-/// Puts complete files in their places. `was` are the states of those that are replaced.
+/// Puts complete files in their places.
 fn put(
     job: &Job<'_>,
     (begun, deed): (&Begun, Deed<'_>),
     ready: &[Ready],
-    was: &[Option<Mark>],
+    Fates { was, leaving }: &Fates,
     notify: &mut dyn FnMut(Notice),
 ) -> Result<(), Error> {
     let Some(first) = ready.first() else { return Ok(()) };
@@ -194,7 +198,8 @@ fn put(
     if job.policy.place != Place::InPlace {
         return store::create(&mut Real, begun, deed, ready).map_err(failed());
     }
-    let by = store::replace(&mut Real, begun, deed, ready, was).map_err(failed())?;
+    let by = store::replace_and_remove(&mut Real, begun, deed, ready, was, leaving);
+    let by = by.map_err(failed())?;
     if by == KeptBy::Copy {
         notify(Notice::KeptCopy);
     }
@@ -222,8 +227,7 @@ struct Staged {
     proof: Proof,
     /// Removed, unless it was put in its place.
     temp: Option<TempPath>,
-    /// The states of the files that are replaced; `None` for new ones.
-    was: Vec<Option<Mark>>,
+    fates: Fates,
 }
 
 impl Prepared {
@@ -273,8 +277,7 @@ impl Prepared {
         let is_expected =
             job.policy.verb == Verb::Uncompress && made.proof.after.verdict == Verdict::Loss;
         if made.proof.is_worse() && !is_expected {
-            let (before, after) = (made.proof.before.verdict, made.proof.after.verdict);
-            return Err(Error::Worse { before, after });
+            return Err(Error::worse(made.proof));
         }
         Ok(made)
     }
@@ -282,27 +285,27 @@ impl Prepared {
     fn stage(&self, job: &Job<'_>, rules: Rules) -> Result<Staged, Error> {
         let Made { proof, file } = self.make(job, rules)?;
         let Temp::Named(named) = file else {
-            return Ok(Staged { proof, temp: None, was: Vec::new() });
+            return Ok(Staged { proof, temp: None, fates: Fates::default() });
         };
-        let was = self.complete(job, named.as_file())?;
-        Ok(Staged { proof, temp: Some(named.into_temp_path()), was })
+        let fates = self.complete(job, named.as_file())?;
+        Ok(Staged { proof, temp: Some(named.into_temp_path()), fates })
     }
 
-    /// Completes a result, and writes what goes with it, all under temporary names. Returns the
-    /// states of the files that are replaced.
-    fn complete(&self, job: &Job<'_>, file: &File) -> Result<Vec<Option<Mark>>, Error> {
+    /// Completes a result, and writes what goes with it, all under temporary names.
+    fn complete(&self, job: &Job<'_>, file: &File) -> Result<Fates, Error> {
         let path = self.output.path().unwrap_or(Path::new(""));
         dress(job, file).map_err(Error::unwritable(path))?;
-        let mut was = vec![(job.policy.place == Place::InPlace).then_some(job.read.was)];
+        let was = vec![(job.policy.place == Place::InPlace).then_some(job.read.was)];
+        let mut fates = Fates { was, leaving: Vec::new() };
         let mut ready = &self.ready[1..];
         if let Some(copies) = &self.copies {
             copies.write(ready).map_err(Error::unwritable(path))?;
             let count = copies.ready().count();
-            was.resize(1 + count, None);
+            fates.was.resize(1 + count, None);
             ready = &ready[count..];
         }
-        was.extend(self.others.write(ready)?.into_iter().map(Some));
-        Ok(was)
+        self.others.write(ready, &mut fates)?;
+        Ok(fates)
     }
 
     /// Puts the result in its place.
@@ -340,9 +343,9 @@ impl Prepared {
             let _ = store::sweep_beside(&mut Real, &first.path, deed.now);
             return Ok(self.output.written(None));
         };
-        let was = self.complete(job, named.as_file())?;
+        let fates = self.complete(job, named.as_file())?;
         let temp = named.into_temp_path();
-        put(job, (begun, deed), &self.ready, &was, notify)?;
+        put(job, (begun, deed), &self.ready, &fates, notify)?;
         // It is in its place: there is nothing left to clean up.
         let _ = temp.keep();
         Ok(self.output.written(Some(begun.name.clone())))

@@ -11,7 +11,7 @@ use transcript::conversation::markdown::Writer;
 use transcript::conversation::place::Session;
 use transcript::conversation::preview::preview;
 use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
-use transcript::format::secret::{Cover, JsonMask, Mask};
+use transcript::format::secret::{JsonMask, Mask};
 use viewer::file::{FileError, count_turns};
 use viewer::{FileWish, write_end, write_file};
 use workshop::pack::{PackPage, Packing, pack};
@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::out::{HarmlessJson, JSON_VERSION, Visible, write_json};
 use crate::outside::outside_of_homes;
 use crate::prices;
-use crate::redact::{cover_of, hidden};
+use crate::redact::{HidingArgs, hidden};
 use crate::select;
 use crate::turn_list::TurnList;
 use crate::view_args::ViewArgs;
@@ -60,9 +60,8 @@ struct MdArgs {
     /// Overwrite the file given by `-o`; write into it if it is a pipe or a device
     #[arg(long)]
     force: bool,
-    /// Do not redact secrets
-    #[arg(long)]
-    no_redact: bool,
+    #[command(flatten)]
+    hiding: HidingArgs,
 }
 
 /// Everything as one JSON document: `session`, `turns`, `agents`
@@ -73,9 +72,8 @@ struct JsonArgs {
     /// The session
     #[arg(default_value = "last")]
     session: String,
-    /// Do not redact secrets
-    #[arg(long)]
-    no_redact: bool,
+    #[command(flatten)]
+    hiding: HidingArgs,
 }
 
 /// One HTML file that opens in a browser, without a server
@@ -106,9 +104,8 @@ struct HtmlArgs {
     /// Put the session itself into the file too, so that `quipu unpack` can restore it
     #[arg(long, conflicts_with_all = ["turns", "no_thinking", "no_tools"])]
     with_session: bool,
-    /// Do not redact secrets
-    #[arg(long)]
-    no_redact: bool,
+    #[command(flatten)]
+    hiding: HidingArgs,
 }
 
 const MADE_BY: &str = concat!("quipu ", env!("CARGO_PKG_VERSION"));
@@ -121,16 +118,11 @@ pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure
     }
 }
 
-/// The secrets of a session, unless they are to be shown.
-fn cover(world: &World, session: &Session, is_shown: bool) -> Result<Option<Cover>, Failure> {
-    if is_shown { Ok(None) } else { cover_of(world.redactor(), session).map(Some) }
-}
-
 fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
-    let cover = cover(world, &session, args.no_redact)?;
+    let cover = args.hiding.cover(world, &session)?;
     let mask = cover.as_ref().map_or_else(Mask::none, Mask::of);
     args.view.check(family.main.turns().live.len())?;
     let note = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
@@ -169,8 +161,8 @@ fn write_markdown(
 
 fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
-    let redactor = world.redactor();
-    let cover = cover(world, &session, args.no_redact)?;
+    let redactor = args.hiding.redactor(world)?.unwrap_or_else(|| world.redactor());
+    let cover = args.hiding.cover(world, &session)?;
     let prices = prices::in_force(world, None)?;
     let turns = match &args.turns {
         Some(list) => Some(list.among(count_turns(&session)?)?),
@@ -249,7 +241,7 @@ fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
-    let cover = cover(world, &session, args.no_redact)?;
+    let cover = args.hiding.cover(world, &session)?;
     let mut mask = cover.as_ref().map_or_else(Mask::none, Mask::of);
     let mut out = JsonMask::new(&mut mask, HarmlessJson(&mut world.out));
     document(&session, &family, &mut out)?;

@@ -12,7 +12,7 @@ use crate::document::write_document;
 use crate::failure::Failure;
 use crate::out::{BOLD, JSON_VERSION, WARN};
 use crate::page::{Lead, Page, label, styled, unstyled};
-use crate::redact::hidden;
+use crate::redact::{HidingArgs, hidden};
 use crate::select;
 use crate::text::{count, fit, one_line, quoted, shown, size};
 use crate::world::World;
@@ -32,9 +32,8 @@ pub(crate) struct PackArgs {
     /// Write to this file; `-` is the standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Do not redact secrets: the files are packed byte for byte
-    #[arg(long)]
-    no_redact: bool,
+    #[command(flatten)]
+    hiding: HidingArgs,
     /// Show what would be packed, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -70,8 +69,8 @@ pub(crate) fn pack(world: &mut World, args: &PackArgs) -> Result<(), Failure> {
             sessions.push(session);
         }
     }
-    let redactor = world.redactor();
-    let redactor = (!args.no_redact).then_some(&redactor);
+    let redactor = args.hiding.redactor(world)?;
+    let redactor = redactor.as_ref();
     let packing =
         Packing { sessions: &sessions, redactor, made_by: MADE_BY, page: PackPage::OfPacks };
     let is_stdout = args.output == Path::new("-");

@@ -2,21 +2,22 @@
 //!
 //! Invariant: no output has a secret, or a part of one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript::client::change;
 use transcript::client::history::Rules;
-use transcript::conversation::place::{Session, is_agent};
+use transcript::conversation::place::{Home, Session, is_agent};
 use transcript::format::secret::{Cover, Survey};
 use workshop::{
     Done, Elsewhere, Force, Job, Looked, Mode, Outcome, Place, Plan, Policy, Read, Stand,
-    Unreadable, Verb,
+    Unreadable, Verb, shown_path,
 };
 
 use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
+use crate::images;
 use crate::redact::MoreRules;
 use crate::select;
 use crate::surgery::{self, KindCount, Redacted, SpotCount, StandJson, Target};
@@ -47,11 +48,12 @@ pub(crate) struct RedactArgs {
     #[arg(long, conflicts_with = "output")]
     in_place: bool,
     /// Change the session's own files, and every other place where its secrets stand: forks and
-    /// copies, the prompt history, copies of edited files, the catalog
+    /// copies, the prompt history, copies of edited files, drafts, the catalog
     #[arg(long, conflicts_with = "output")]
     everywhere: bool,
-    /// Keep no copy: remove all changes from the undo journal that have one of the secrets. Needs
-    /// `--in-place` or `--everywhere`
+    /// Keep no copy: remove all changes from the undo journal that have one of the secrets, and the
+    /// images of the folders that agents of the session worked in. Needs `--in-place` or
+    /// `--everywhere`
     #[arg(long, conflicts_with_all = ["output", "dry_run"])]
     no_undo: bool,
     #[command(flatten)]
@@ -121,11 +123,18 @@ fn finish(
         world.workshop.elsewhere(cover, job.session, &homes, catalog.as_deref(), &settled)
     };
     let mut stands = find(world);
-    if args.everywhere && !is_dry {
-        everywhere(world, &stands, job, cover, &homes, redacted)?;
+    if job.policy.place == Place::InPlace && !is_dry {
+        let mut changed = vec![job.session.path.clone()];
+        if args.everywhere {
+            changed.extend(everywhere(world, &stands, job, cover, &homes, redacted)?);
+        }
+        // The catalog's texts are compressed: whether one of them is there is not seen.
+        let changed: Vec<&Path> = changed.iter().map(PathBuf::as_path).collect();
+        forget_rows(world, &changed, &homes)?;
         stands = find(world);
     }
     if args.no_undo {
+        images::forget(world, job.session)?;
         redacted.forgotten = world.workshop.forget_changes(cover)?;
         redacted.changes.clear();
         if let Done::Written { entry, .. } = &mut outcome.done {
@@ -133,14 +142,20 @@ fn finish(
         }
         stands = find(world);
     }
+    // What is in images is not known: they are compressed.
+    let images = images::of(world, job.session).filter(|_| !cover.values().is_empty());
+    stands.extend(images.map(|path| Elsewhere { path, what: Stand::Images }));
     redacted.stands = stands
         .iter()
-        .map(|one| StandJson { what: one.what.name(), path: one.path.display().to_string() })
+        .map(|one| {
+            let path = shown_path(&one.path, cover).display().to_string();
+            StandJson { what: one.what.name(), path }
+        })
         .collect();
     Ok(())
 }
 
-/// Redacts the other places.
+/// Redacts the other places. Returns the files of the sessions that it found secrets in.
 fn everywhere(
     world: &mut World,
     stands: &[Elsewhere],
@@ -148,43 +163,47 @@ fn everywhere(
     cover: &Arc<Cover>,
     homes: &[PathBuf],
     redacted: &mut Redacted,
-) -> Result<(), Failure> {
-    let mut files = Vec::new();
+) -> Result<BTreeSet<PathBuf>, Failure> {
+    let (mut sessions, mut files) = (BTreeSet::new(), Vec::new());
     for one in stands {
+        if one.what == Stand::Session {
+            sessions.extend(session_of(&one.path));
+        }
         match one.what {
-            Stand::Session if is_session(&one.path) => {
-                match redact_session(world, &one.path, cover, job.policy.force) {
-                    Ok(name) => redacted.changes.extend(name),
-                    // It is listed as a place where the secrets still stand.
-                    Err(failure) => world.out.note(&failure.to_string())?,
-                }
-            }
             Stand::File if !is_record(&one.path, homes) => {}
-            Stand::Original | Stand::Session | Stand::History | Stand::FileCopy | Stand::File => {
-                files.push(one.path.clone());
-            }
-            Stand::Undo | Stand::Catalog => {}
+            Stand::Original
+            | Stand::Session
+            | Stand::History
+            | Stand::FileCopy
+            | Stand::Draft
+            | Stand::File => files.push(one.path.clone()),
+            Stand::Undo | Stand::Catalog | Stand::Images => {}
+        }
+    }
+    files.retain(|path| !sessions.contains(path));
+    for path in &sessions {
+        match redact_session(world, path, cover, job.policy.force) {
+            Ok(name) => redacted.changes.extend(name),
+            // It is listed as a place where the secrets still stand.
+            Err(failure) => world.out.note(&failure.to_string())?,
         }
     }
     // What belonged to a session that was just redacted is gone already.
     files.retain(|path| world.workshop.has_secrets(path, cover));
     let name = world.workshop.redact_files(&files, job.session, cover)?;
     redacted.changes.extend(name);
-    if stands.iter().any(|one| one.what == Stand::Catalog) {
-        let affected =
-            stands.iter().map(|one| one.path.as_path()).chain([job.session.path.as_path()]);
-        let affected: Vec<&Path> = affected.collect();
-        forget_rows(world, &affected, homes)?;
-    }
-    Ok(())
+    Ok(sessions)
 }
 
-/// Whether a file in a project's folder is a session.
-fn is_session(path: &Path) -> bool {
-    let folder = path.parent().and_then(Path::parent).and_then(Path::file_name);
-    folder.is_some_and(|name| name == "projects")
-        && path.extension().is_some_and(|ending| ending == "jsonl")
-        && !is_agent(path)
+/// The session that a file in a project's folder is, or belongs to by its folder.
+fn session_of(path: &Path) -> Option<PathBuf> {
+    let is_project = |folder: &Path| {
+        folder.parent().and_then(Path::file_name).is_some_and(|name| name == "projects")
+    };
+    let top = path.ancestors().find(|one| one.parent().is_some_and(is_project))?;
+    let session = if top == path { top.to_owned() } else { top.with_extension("jsonl") };
+    let is_one = session.extension().is_some_and(|ending| ending == "jsonl");
+    (is_one && !is_agent(&session) && session.is_file()).then_some(session)
 }
 
 /// Whether a file of a home records what happened, and is neither settings nor the user's own work.
@@ -221,19 +240,8 @@ fn redact_session(
 /// Removes what the catalog has of these sessions, so that it reads them again.
 fn forget_rows(world: &mut World, paths: &[&Path], homes: &[PathBuf]) -> Result<(), Failure> {
     let Some(mut catalog) = CatalogArgs::default().open_to_forget(world)? else { return Ok(()) };
-    let homes: Vec<PathBuf> = homes
-        .iter()
-        .map(|home| std::path::absolute(home).unwrap_or_else(|_| home.clone()))
-        .collect();
-    let known = catalog.sessions(&homes).map_err(|error| crate::catalog::failure(&error))?;
-    for session in &known {
-        let folder = session.path.with_extension("");
-        if paths.iter().any(|path| **path == session.path || path.starts_with(&folder)) {
-            let forgotten = catalog.forget(&homes, session);
-            forgotten.map_err(|error| crate::catalog::failure(&error))?;
-        }
-    }
-    Ok(())
+    let homes: Vec<Home> = homes.iter().map(|root| Home { root: root.clone() }).collect();
+    catalog.forget_paths(&homes, paths).map_err(|error| crate::catalog::failure(&error))
 }
 
 /// The counts by kind and by place.

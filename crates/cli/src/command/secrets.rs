@@ -3,10 +3,13 @@
 //! Invariant: no output has a secret, a part of one, or anything that is made from one.
 
 use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use transcript::conversation::place::Session;
-use workshop::Looked;
+use transcript::format::secret::{Cover, Redactor};
+use workshop::{Looked, shown_path};
 
 use crate::failure::Failure;
 use crate::out::{BOLD, JSON_VERSION};
@@ -57,7 +60,7 @@ struct FoundJson<'a> {
 }
 
 pub(crate) fn secrets(world: &mut World, args: &SecretsArgs) -> Result<(), Failure> {
-    let redactor = args.more.redactor(world.redact_config())?;
+    let redactor = Arc::new(args.more.redactor(world.redact_config())?);
     let sessions = if args.all {
         world.sessions()?
     } else {
@@ -79,7 +82,7 @@ pub(crate) fn secrets(world: &mut World, args: &SecretsArgs) -> Result<(), Failu
             continue;
         }
         with += u64::from(!looked.values.is_empty());
-        show(world, args, session, &looked)?;
+        show(world, args, session, (looked, redactor.clone()))?;
     }
     if !args.json && args.all {
         let all = count(sessions.len() as u64, "session");
@@ -96,13 +99,17 @@ fn show(
     world: &mut World,
     args: &SecretsArgs,
     session: &Session,
-    looked: &Looked,
+    (looked, redactor): (Looked, Arc<Redactor>),
 ) -> Result<(), Failure> {
+    let secrets = looked.values.kinds().iter().map(|(_, count)| count).sum();
+    let cover = Cover::new(redactor, looked.values);
+    let shown = |path: &Path| shown_path(path, &cover).display().to_string();
     let mut found: Vec<FoundJson<'_>> = Vec::new();
-    for (thing, path, seen) in &looked.files {
+    for (thing, path, seen) in looked.files.iter().filter(|(.., seen)| !seen.seen.is_empty()) {
+        let path = shown(path);
         for one in &seen.seen {
             let (file, place, line) = (thing.name(), one.spot.name(), one.line);
-            let path = path.display().to_string();
+            let path = path.clone();
             match found.last_mut() {
                 Some(last)
                     if last.kind == one.kind
@@ -116,9 +123,8 @@ fn show(
             }
         }
     }
-    let secrets = looked.values.kinds().iter().map(|(_, count)| count).sum();
     if args.json {
-        let (session, path) = (session.id.as_str(), session.path.display().to_string());
+        let (session, path) = (session.id.as_str(), shown(&session.path));
         return Ok(world.out.json(&SecretsJson {
             v: JSON_VERSION,
             session,
@@ -130,19 +136,19 @@ fn show(
     let surveyed = survey::of_file(&session.path);
     let title = surveyed.map(|one| survey::headline(&one)).unwrap_or_default();
     // A title may have one.
-    let redactor = world.redactor();
-    let title = transcript::format::secret::Mask::new(&redactor).text(&title).into_owned();
+    let title = cover.text(&title).unwrap_or(title);
     let head = format!("{}  {}", short_id(session), fit(&title, 60));
     let head = world.out.style(BOLD, &printable(&head));
     writeln!(world.out, "{head}  {}", count(secrets, "secret"))?;
     for one in &found {
         let times = if one.times > 1 { format!(" ×{}", one.times) } else { String::new() };
-        let name = std::path::Path::new(&one.path).file_name().unwrap_or_default();
+        let name = Path::new(&one.path).file_name().unwrap_or_default();
         let file = match one.file {
             "transcript" => String::new(),
             file => format!("  {file} {}", printable(&name.to_string_lossy())),
         };
-        writeln!(world.out, "  line {:<6} {:<20} {}{times}{file}", one.line, one.kind, one.place)?;
+        let line = if one.line > 0 { format!("line {}", one.line) } else { String::new() };
+        writeln!(world.out, "  {line:<11} {:<20} {}{times}{file}", one.kind, one.place)?;
     }
     Ok(())
 }

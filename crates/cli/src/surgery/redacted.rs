@@ -54,20 +54,7 @@ const MOST: usize = 8;
 impl Redacted {
     /// The lines for people: a name and a text.
     pub(super) fn rows(&self, is_dry: bool) -> Vec<(&'static str, String)> {
-        let mut rows = Vec::new();
-        let kinds: Vec<String> = self
-            .kinds
-            .iter()
-            .map(|one| format!("{} {} ({})", one.secrets, one.kind, count(one.times, "time")))
-            .collect();
-        let all = self.kinds.iter().map(|one| one.secrets).sum();
-        let would = if is_dry { "would be redacted" } else { "redacted" };
-        rows.push(("secrets", format!("{} {would}: {}", count(all, "secret"), kinds.join(", "))));
-        let places = self.places.iter().map(|one| match one.file {
-            "transcript" => format!("{} {}", one.place, one.times),
-            file => format!("{file} {}", one.times),
-        });
-        rows.push(("places", places.collect::<Vec<_>>().join(", ")));
+        let mut rows = self.found(is_dry);
         if self.only_recognized > 0 {
             let some = count(self.only_recognized, "secret");
             let text = format!("{some}, short or made of words: hidden only where recognized");
@@ -86,12 +73,36 @@ impl Redacted {
         rows
     }
 
+    /// What was found, by kind and by place.
+    fn found(&self, is_dry: bool) -> Vec<(&'static str, String)> {
+        if self.kinds.is_empty() {
+            return vec![("secrets", "none found".to_owned())];
+        }
+        let kinds: Vec<String> = self
+            .kinds
+            .iter()
+            .map(|one| format!("{} {} ({})", one.secrets, one.kind, count(one.times, "time")))
+            .collect();
+        let all = self.kinds.iter().map(|one| one.secrets).sum();
+        let would = if is_dry { "would be redacted" } else { "redacted" };
+        let places = self.places.iter().map(|one| match (one.file, one.place) {
+            ("transcript", place) => format!("{place} {}", one.times),
+            (file, "name") => format!("{file} name {}", one.times),
+            (file, _) => format!("{file} {}", one.times),
+        });
+        let places = places.collect::<Vec<_>>().join(", ");
+        vec![
+            ("secrets", format!("{} {would}: {}", count(all, "secret"), kinds.join(", "))),
+            ("places", places),
+        ]
+    }
+
     pub(super) fn show(&self, page: &mut Page<'_>, is_dry: bool) -> Result<(), Failure> {
         for (name, text) in self.rows(is_dry) {
             page.paragraph(&Lead::hanging(label(name)), &[unstyled(shown(&text))])?;
         }
         for (number, stand) in self.stands.iter().enumerate() {
-            let lead = Lead::hanging(styled(WARN, format!("  {:<9}", "stands in")));
+            let lead = Lead::hanging(styled(WARN, format!("  {:<9}", "still in")));
             if number == MOST {
                 let more = format!("{} more files; `--json` lists all", self.stands.len() - MOST);
                 page.paragraph(&lead, &[unstyled(more)])?;

@@ -15,7 +15,7 @@ use workshop::{Done, Job, Outcome, Place, Verb};
 
 use super::Target;
 use super::redacted::Redacted;
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
 use crate::page::{Lead, Page, label, styled, unstyled};
@@ -118,7 +118,8 @@ impl<'a> ChangeReport<'a> {
 
     /// Hides secrets in what the report repeats of the session.
     pub(super) fn hide(&mut self, cover: &Cover) {
-        for text in [&mut self.title, &mut self.folder] {
+        let skipped = self.skipped.iter_mut();
+        for text in [&mut self.title, &mut self.folder].into_iter().chain(skipped) {
             if let Some(shown) = cover.text(text) {
                 *text = shown;
             }
@@ -228,13 +229,7 @@ impl<'a> ChangeReport<'a> {
     fn findings(&self, page: &mut Page<'_>) -> Result<(), Failure> {
         let bad = self.bad();
         for finding in bad.iter().take(TOLD) {
-            let place = finding.line.map_or(String::new(), |line| format!("line {line}: "));
-            let text = format!(
-                "{} {}: {place}{}",
-                finding.severity.name(),
-                finding.code,
-                shown(&finding.text)
-            );
+            let text = shown(&reason(finding));
             page.paragraph(&Lead::hanging(styled(WARN, "  remains  ")), &[unstyled(text)])?;
         }
         Ok(())

@@ -348,3 +348,19 @@ fn a_plan_that_changes_nothing_or_is_refused_writes_nothing() {
     assert!(texts.into_iter().any(|text| text.contains("pick 2")));
     assert!(!env.path(&path(NEW)).exists());
 }
+
+/// A refusal says what would be wrong with the result, and where.
+#[test]
+fn a_refusal_says_why() {
+    let env = Env::bare();
+    let id = "a20437f7-1ced-4ad1-9c68-2d544963051f";
+    let from = "recordings/2.1.45/f_resume/projects/-home-dev-demo";
+    let project = env.path(".claude/projects/-home-dev-demo");
+    testkit::copy_folder(&testkit::fixtures().join(from), &project).unwrap();
+    let output = run(&env, &["keep", id, "1"]);
+    assert!(output.starts_with("exit 6\n"), "{output}");
+    let reasons = output.lines().filter(|line| line.starts_with("  ") && line.contains(": line "));
+    assert!(reasons.count() > 0, "{output}");
+    assert!(output.contains("quipu check") && output.contains("another turn"), "{output}");
+    assert!(!output.contains("should not happen"), "{output}");
+}

@@ -19,7 +19,9 @@ use std::time::SystemTime;
 
 use thiserror::Error;
 
-pub use belongings::{Agent, Belonging, Beside, Thing, agents, agents_among, belongings};
+pub use belongings::{
+    Agent, Belonging, Beside, Thing, agents, agents_among, belongings, files_below,
+};
 pub use name::{Candidates, NameError, find, is_path};
 pub use slug::{slug, slug_uncut};
 

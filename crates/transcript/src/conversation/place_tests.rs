@@ -171,6 +171,9 @@ fn sub_agents_of_all_layouts_are_found() {
 fn belongings_are_complete() {
     let (_folder, home) = home();
     let session = find(std::slice::from_ref(&home), "aaaa1111").unwrap();
+    let folder = session.folder();
+    put(&folder, "tool-results/deep/er/r.txt", "x");
+    put(&folder, "session-memory/summary.md", "x");
     let things: Vec<&str> = belongings(&session).iter().map(|one| one.thing.name()).collect();
     assert_eq!(
         things,
@@ -182,6 +185,8 @@ fn belongings_are_complete() {
             "agent",
             "agent",
             "tool-result",
+            "tool-result",
+            "side-file",
             "index-row",
             "file-history",
             "todos",

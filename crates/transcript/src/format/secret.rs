@@ -33,7 +33,7 @@ use std::ops::Range;
 pub use cover::Cover;
 pub use mask::{JsonMask, Mask};
 pub use spot::Spot;
-pub use survey::{Form, Sighting, Survey, survey};
+pub use survey::{Form, Sighting, Survey, survey, survey_name};
 pub use table::kinds;
 pub use values::Values;
 

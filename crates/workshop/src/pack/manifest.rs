@@ -181,7 +181,7 @@ pub(super) fn place(id: &str, file: &PackedFile) -> Option<Spot> {
     let is_agents = thing(Thing::Agent) || thing(Thing::AgentMeta);
     match (kind, parts.as_slice()) {
         ("files", ["subagents", ..]) if is_agents && is_agent => Some(Spot::Inside(path)),
-        ("files", ["tool-results", _]) if thing(Thing::ToolResult) => Some(Spot::Inside(path)),
+        ("files", ["tool-results", ..]) if thing(Thing::ToolResult) => Some(Spot::Inside(path)),
         ("files", _) if thing(Thing::SideFile) && is_text && !is_settings => {
             Some(Spot::Inside(path))
         }

@@ -179,7 +179,7 @@ fn is_half_replaced(entry: &Entry) -> bool {
     let is_done = |item: &Item| item.is_done(&entry.folder);
     let is_replaced = |item: &Item| matches!(item.was, Was::There { .. }) && !item.is_gone();
     entry.items.first().is_some_and(|item| is_replaced(item) && !is_done(item))
-        && entry.items.iter().all(|item| !item.is_gone())
+        && entry.items.iter().all(|item| !(item.is_gone() && is_done(item)))
         && entry.items.iter().any(is_done)
 }
 

@@ -114,6 +114,11 @@ fn plant(env: &Env, secrets: &[(&'static str, String, String)]) {
     env.put(&format!("{folder}/subagents/agent-a1.meta.json"), meta);
     env.put(&format!("{folder}/tool-results/one.txt"), &all);
     env.put(&format!("{folder}/tool-results/two.json"), json!({"a": [all]}).to_string());
+    env.put(&format!("{folder}/tool-results/deep/er/three.txt"), &all);
+    env.put(&format!("{folder}/session-memory/summary.md"), &all);
+    for (_, text, _) in secrets.iter().filter(|(kind, ..)| *kind == "ghp_{a36}") {
+        env.put(&format!("{folder}/tool-results/{text}.txt"), "named by a secret");
+    }
     let flat = agent.lines.join("\n").replace(r#""isSidechain":false"#, r#""isSidechain":true"#);
     env.put(".claude/projects/-home-dev-demo/agent-0b1c2d3e.jsonl", flat + "\n");
     env.put(&format!(".claude/file-history/{SESSION}/abc@v1"), &all);
@@ -170,8 +175,8 @@ fn left(paths: &[PathBuf], secrets: &[(&'static str, String, String)]) -> Vec<St
     }
     let mut found: HashMap<String, String> = HashMap::new();
     for path in paths {
-        let text = readable(&fs::read(path).unwrap());
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = readable(&fs::read(path).unwrap()) + "\n" + &name;
         for (at, window) in text.as_bytes().windows(PROBE).enumerate() {
             if let Some(kind) = probes.get(window) {
                 let around = &text.as_bytes()[at.saturating_sub(60)..(at + 60).min(text.len())];
@@ -199,7 +204,7 @@ fn nothing_is_left_of_any_planted_secret() {
     let report: Value = serde_json::from_str(&text).unwrap();
     let mut made = files(&env.path(".claude"));
     made.retain(|path| !before.contains(path));
-    assert_eq!(made.len(), 8, "{made:?}");
+    assert_eq!(made.len(), 13, "{made:?}");
     assert_eq!(left(&made, &secrets), Vec::<String>::new());
     // Nor does the report tell any.
     let report_file = env.put("report.json", &text);
@@ -222,6 +227,42 @@ fn nothing_is_left_of_any_planted_secret() {
     let again = env.output(&["redact", SESSION, "--in-place"]);
     assert_eq!(String::from_utf8(again.stderr).unwrap(), "no secrets found\n");
     assert_eq!(env.output(&["secrets", "--all"]).status.code(), Some(0));
+}
+
+/// A secret that is only in the name of a file, or deep in the session's folder.
+#[test]
+fn names_and_folders_are_looked_through() {
+    let key = format!("ghp_{}", random("a", 36, &mut Rng::new(8)));
+    let folder = format!(".claude/projects/-home-dev-demo/{SESSION}");
+    let (named, deep) = (format!("{folder}/{key}/{key}.txt"), format!("{folder}/a/b/c.md"));
+    let env = Env::bare();
+    let mut session = Session::default();
+    session.turn("prompt", "nothing");
+    session.save(&env);
+    env.put(&named, "x");
+    env.put(&deep, format!("it is {key}"));
+    let secret = [("github-token", key.clone(), key.clone())];
+    for args in [
+        &["secrets", SESSION][..],
+        &["secrets", "--all", "--json"],
+        &["pack", SESSION, "-o", "p.html"],
+        &["redact", SESSION, "--dry-run", "--json"],
+        &["redact", SESSION, "--in-place", "--force"],
+    ] {
+        let output = env.output(args);
+        let shown = env.show(&output);
+        assert!(!shown.contains(&key), "{args:?}: {shown}");
+        assert!(args[0] == "secrets" || output.status.success(), "{args:?}: {shown}");
+    }
+    let clean = format!("{folder}/[redacted-github-token-1]/[redacted-github-token-1].txt");
+    assert_eq!(fs::read_to_string(env.path(&clean)).unwrap(), "x");
+    let names = |env: &Env| files(&env.path(".claude"));
+    assert!(names(&env).iter().all(|path| !path.display().to_string().contains(&key)));
+    assert_eq!(left(&names(&env), &secret), Vec::<String>::new());
+    assert!(!env.path(&format!("{folder}/{key}")).exists());
+    assert!(env.output(&["undo"]).status.success());
+    assert_eq!(fs::read_to_string(env.path(&named)).unwrap(), "x");
+    assert!(!env.path(&clean).exists());
 }
 
 #[test]
@@ -356,6 +397,17 @@ fn people_are_hidden_on_request() {
     let wanted = "Author: [redacted:name:1] <[redacted:email:1]>, in [redacted:home:";
     assert!(made.contains(wanted) && !made.contains("jane"), "{made}");
     assert!(!made.contains("/home/dev"), "{made}");
+    for args in [
+        &["export", "md", SESSION, "--also", "email"][..],
+        &["export", "json", SESSION, "--also", "email"],
+        &["export", "html", SESSION, "--also", "email"],
+    ] {
+        let text = String::from_utf8(env.output(args).stdout).unwrap();
+        assert!(text.contains("[redacted:email:1]") && !text.contains("jane@"), "{args:?}");
+    }
+    let packed = env.output(&["pack", SESSION, "-o", "p.html", "--also", "home", "--json"]);
+    let packed = String::from_utf8(packed.stdout).unwrap();
+    assert!(packed.contains("[redacted:home:") && !packed.contains("/home/dev"), "{packed}");
     let allowed = env.output(&["secrets", SESSION, "--also", "email", "--allow", "*@roe.org"]);
     assert_eq!(allowed.status.code(), Some(0));
 }

@@ -94,18 +94,27 @@ pub fn agents(session: &Session) -> Vec<Agent> {
 
 /// Like [`agents`], if the sub-agents' files beside the project's sessions are already known.
 pub fn agents_among(session: &Session, beside: &Beside) -> Vec<Agent> {
-    let mut found = Vec::new();
     // Named agents may have folders of their own.
-    let mut open = vec![session.folder().join("subagents")];
-    while let Some(folder) = open.pop() {
-        let inside = listing(&folder);
-        open.extend(inside.folders);
-        found.extend(inside.files.into_iter().filter(|path| is_jsonl(path) && is_agent(path)));
-    }
+    let mut found = files_below(&session.folder().join("subagents"));
+    found.retain(|path| is_jsonl(path) && is_agent(path));
     found.extend(beside.of.get(session.id.as_str()).into_iter().flatten().cloned());
     found.retain(|path| *path != session.path);
     found.sort();
     found.into_iter().map(Agent::at).collect()
+}
+
+/// The files in a folder and in the folders in it, by path. A link counts as a file, and is not
+/// followed.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let inside = listing(&folder);
+        open.extend(inside.folders);
+        found.extend(inside.files);
+    }
+    found.sort();
+    found
 }
 
 /// The sub-agents' files of a project that are not in the folder of a session, by the id of the
@@ -178,13 +187,14 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
         found.push(Belonging { thing: Thing::Agent, path, agent: Some(agent) });
         found.extend(meta.map(|meta| plain(Thing::AgentMeta, meta)));
     }
+    let known: HashSet<PathBuf> = found.iter().map(|one| one.path.clone()).collect();
     let mut add = |thing: Thing, path: PathBuf| found.push(plain(thing, path));
-    for path in listing(&session.folder().join("tool-results")).files {
-        add(Thing::ToolResult, path);
-    }
-    for path in listing(&session.folder()).files {
-        add(Thing::SideFile, path);
-    }
+    // Clients may keep more in the session's folder than is known today.
+    let inside = files_below(&session.folder()).into_iter().filter(|path| !known.contains(path));
+    let results = session.folder().join("tool-results");
+    let (results, others): (Vec<_>, Vec<_>) = inside.partition(|path| path.starts_with(&results));
+    results.into_iter().for_each(|path| add(Thing::ToolResult, path));
+    others.into_iter().for_each(|path| add(Thing::SideFile, path));
     let project = session.path.parent();
     if let Some(index) = project.map(|project| project.join("sessions-index.json"))
         && mentions(&index, &session.id)

@@ -1,7 +1,8 @@
 //! Hides known secrets in every place and every form: escaped, split over lines, in base64.
 //!
 //! Invariants: the same secret gets the same placeholder everywhere; what has no secret keeps its
-//! bytes; JSON stays JSON; a placeholder needs no escape at any depth.
+//! bytes; JSON stays JSON; a placeholder needs no escape at any depth, and without its colons it can
+//! be part of a file's name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -219,6 +220,13 @@ impl Cover {
     /// A text without secrets; `None` if it has none.
     pub fn text(&self, text: &str) -> Option<String> {
         self.text_in(None, text)
+    }
+
+    /// The name of a file or folder without secrets; `None` if it has none. It can be a name on
+    /// every system: placeholders in it are `[redacted-github-token-1]`.
+    pub fn name(&self, name: &str) -> Option<String> {
+        let placeholder = |number, kind: &str| self.placeholder(number, kind).replace(':', "-");
+        hide(name, |text| self.hidden(None, text), placeholder)
     }
 
     fn text_in(&self, member: Option<&str>, text: &str) -> Option<String> {

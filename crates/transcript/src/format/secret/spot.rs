@@ -36,6 +36,8 @@ named! {
         Damage = "damage",
         /// A file beside the session.
         File = "file",
+        /// The name of such a file.
+        Name = "name",
     }
 }
 

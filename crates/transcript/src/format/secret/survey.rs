@@ -32,7 +32,7 @@ pub enum Form {
 /// A secret in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// The number of its line, from 1.
+    /// The number of its line, from 1; 0 in the name of a file.
     pub line: u64,
     /// The name of its kind.
     pub kind: String,
@@ -116,6 +116,28 @@ pub fn survey(
     )?;
     Ok(survey)
 }
+
+/// Looks through the name of a file, as [`survey`] looks through what is in it.
+pub fn survey_name(
+    name: &str,
+    redactor: &Redactor,
+    cover: Option<&Cover>,
+    values: &mut Values,
+) -> Vec<Sighting> {
+    let at = |kind: &str| Sighting { line: 0, kind: kind.to_owned(), spot: Spot::Name };
+    let mut seen = Vec::new();
+    for hit in redactor.find_deep(None, name) {
+        values.add(hit.kind, &hit.value, parts_of(&hit));
+        seen.push(at(hit.kind));
+    }
+    if seen.is_empty() && cover.is_some_and(|cover| cover.stands_in(name.as_bytes())) {
+        seen.push(at(KNOWN));
+    }
+    seen
+}
+
+/// The kind of a secret that is known, in a form in which it is not recognized.
+const KNOWN: &str = "known-secret";
 
 struct Look<'a> {
     file: &'a File,
@@ -256,7 +278,7 @@ impl Look<'_> {
 
     /// A secret that is known, in a form in which it is not recognized.
     fn known(line: u64, offset: u64) -> Find {
-        let (spot, kind) = (Spot::Record, "known-secret".to_owned());
+        let (spot, kind) = (Spot::Record, KNOWN.to_owned());
         Find { line, offset, kind, spot, value: Vec::new(), parts: Vec::new(), is_more: false }
     }
 
