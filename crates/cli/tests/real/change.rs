@@ -20,7 +20,7 @@ use crate::lab::{Lab, clients, write};
 use crate::resume::{SESSION, difference, env, predicted, resumed_in};
 
 /// The changes, by name and arguments.
-const CHANGES: [(&str, &[&str]); 15] = [
+const CHANGES: [(&str, &[&str]); 16] = [
     ("clone", &["clone"]),
     ("fork", &["fork", "--at", "1"]),
     ("light", &["strip", "--preset", "light"]),
@@ -34,7 +34,8 @@ const CHANGES: [(&str, &[&str]); 15] = [
     ("split", &["split", "--at", "2"]),
     ("merge", &["merge", OTHER]),
     ("redact", &["redact"]),
-    // These two only in a short run: there is not so much time.
+    // These only in a short run: there is not so much time.
+    ("uncompress turns", &["uncompress", "--turns", "1"]),
     ("Read", &["strip", "--calls", "--tool", "Read"]),
     ("thinking", &["strip", "--thinking"]),
 ];
@@ -76,6 +77,8 @@ enum Outcome {
     Sent(String),
     /// There was nothing to change, or nothing would be left.
     Nothing,
+    /// It would resume less well, so nothing was written.
+    Declined,
     /// The client does not resume it, as was predicted, and did not before.
     Refused,
     Wrong(String),
@@ -86,6 +89,7 @@ impl Outcome {
         match self {
             Outcome::Sent(verdicts) => verdicts,
             Outcome::Nothing => "–",
+            Outcome::Declined => "declined",
             Outcome::Refused => "refused",
             Outcome::Wrong(_) => "WRONG",
         }
@@ -196,9 +200,8 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
             // Nothing to mend or to strip, nothing to go on with, or nothing that would be left.
             ("repair", Some(10..=12))
             | ("repair" | "strip" | "compress" | "redact", Some(0))
-            | (_, Some(2 | 3))
-            // It would resume less well, so nothing was written.
-            | ("drop" | "edit" | "split" | "merge", Some(6)) => Outcome::Nothing,
+            | (_, Some(2 | 3)) => Outcome::Nothing,
+            ("drop" | "edit" | "split" | "merge", Some(6)) => Outcome::Declined,
             other => Outcome::Wrong(format!("{other:?} {proof}")),
         };
     };
@@ -319,8 +322,8 @@ fn changed_sessions_are_sent_as_predicted() {
     let sent = found.values().filter(|outcome| matches!(outcome, Outcome::Sent(_))).count();
     let differ = found.values().filter(|outcome| matches!(outcome, Outcome::Wrong(_))).count();
     println!(
-        "{sent} changed sessions of {} resumed as predicted, {} wrong, {} known to differ; {} had nothing to \
-         change or to resume",
+        "{sent} changed sessions of {} resumed as predicted, {} wrong, {} known to differ; {} were declined, \
+         had nothing to change or to resume",
         sources.len(),
         wrong.len(),
         differ - wrong.len(),
@@ -375,8 +378,9 @@ fn table(
         Made by `./test real --full`. Every session is changed as a user would (a new session beside it),\n\
         the result is resumed in the real client, and what that sends is compared with `quipu history`.\n\
         `ok`: sent as predicted, and it resumes fully, as before; `a → b`: sent as predicted, with the\n\
-        verdicts before and after; `–`: nothing to change, or not written; `refused`: the client does\n\
-        not resume it, as predicted. For `redact`, a secret is put into every prompt, text and thinking.\n",
+        verdicts before and after; `–`: nothing to change; `declined`: not written, because it would\n\
+        resume less well; `refused`: the client does not resume it, as predicted. For `redact`, a secret\n\
+        is put into every prompt, text and thinking.\n",
     );
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for source in 0..sources.len() {
