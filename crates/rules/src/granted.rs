@@ -241,7 +241,8 @@ fn is_narrow(simple: &Simple, named: usize) -> bool {
         Some(starts) => {
             simple.words.iter().take(named).skip(1).any(|word| starts.contains(&&*word.text))
         }
-        None => is_wrapper(name),
+        // What `find` runs stands behind an option, and needs a rule of its own.
+        None => is_wrapper(name) && name != "find",
     };
     let inner = inner(simple, named);
     let is_quiet = inner.commands.is_empty() && inner.doubt.is_none();
