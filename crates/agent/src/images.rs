@@ -321,12 +321,15 @@ impl Inner {
 
     /// Notes whether there is an image, and why not. What may pass is tried again next time.
     fn settled(&mut self, taken: Result<(), ScanError>) -> Result<(), String> {
-        let failed = taken.as_ref().err().map(ToString::to_string);
-        if matches!(taken, Err(ScanError::Inside { .. })) {
-            self.broken.clone_from(&failed);
-        }
-        self.trouble.clone_from(&failed);
-        failed.map_or(Ok(()), Err)
+        let settled = taken.map_err(|error| {
+            let why = error.to_string();
+            if matches!(error, ScanError::Inside { .. }) {
+                self.broken = Some(why.clone());
+            }
+            why
+        });
+        self.trouble = settled.clone().err();
+        settled
     }
 }
 
