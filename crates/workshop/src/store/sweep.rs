@@ -173,14 +173,13 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
     Ok(swept)
 }
 
-/// Whether files were replaced or created without the first one, which is replaced last. Undoing
+/// Whether the first file, which is replaced last, was not, whatever happened to others. Undoing
 /// begins with the first one, which then is as it was, too: then the rest is still to be undone.
 fn is_half_replaced(entry: &Entry) -> bool {
     let is_done = |item: &Item| item.is_done(&entry.folder);
     let is_replaced = |item: &Item| matches!(item.was, Was::There { .. }) && !item.is_gone();
     entry.items.first().is_some_and(|item| is_replaced(item) && !is_done(item))
         && entry.items.iter().all(|item| !(item.is_gone() && is_done(item)))
-        && entry.items.iter().any(is_done)
 }
 
 /// Removes changes that are too old, and the oldest ones if there are too many.
