@@ -268,7 +268,7 @@ fn names_that_lead_elsewhere_are_not_allowed() {
         ("files/tool-results/a\0b", "tool-result"),
         ("files/tool-results/a\n", "tool-result"),
         ("files/tool-results/a.", "tool-result"),
-        ("files/tool-results/a/b", "tool-result"),
+        ("files/tool-results/a/../b", "tool-result"),
         ("files/settings.json", "side-file"),
         ("files/hooks.json", "side-file"),
         ("files/run.sh", "side-file"),
