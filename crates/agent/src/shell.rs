@@ -217,7 +217,8 @@ impl Shells {
         }
         self.open(&mut state)?;
         files::create_private(&self.beside(id, "cwd"))?;
-        files::create_private(&self.beside(id, "sh"))?.write_all([before, command].concat().as_bytes())?;
+        files::create_private(&self.beside(id, "sh"))?
+            .write_all([before, command].concat().as_bytes())?;
         if !state.is_watched {
             let watched = self.state.clone();
             thread::Builder::new().spawn(move || watch(&watched))?;

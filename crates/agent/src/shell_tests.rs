@@ -123,7 +123,7 @@ fn no_piece_of_a_key_is_told_where_output_is_cut() {
     let (folder, _) = shells();
     let (path, key) = (folder.path().join("text"), "sk-ant-0123456789abcdefghij");
     let secrets = Secrets::of([("ANTHROPIC_API_KEY", key)]);
-    file(&path).unwrap().write_all(format!("one {key} two").as_bytes()).unwrap();
+    files::create_private(&path).unwrap().write_all(format!("one {key} two").as_bytes()).unwrap();
     for most in 1..40 {
         for text in [head(&path, most, &secrets).unwrap().0, tail(&path, most, &secrets).unwrap().0]
         {
@@ -144,9 +144,9 @@ fn what_killed_agents_have_left_is_swept() {
     let [killed, working, unknown] = [1, 2, 3].map(named);
     for path in [&killed, &working, &unknown, &folder.path().join("quipu-demo-x")] {
         fs::create_dir_all(path).unwrap();
-        file(&path.join("b1.output")).unwrap();
+        files::create_private(&path.join("b1.output")).unwrap();
     }
-    file(&killed.join(LOCK)).unwrap().write_all(b"process 1\n").unwrap();
+    files::create_private(&killed.join(LOCK)).unwrap().write_all(b"process 1\n").unwrap();
     let Ok(Lock::Held(_held)) = files::try_lock(&working.join(LOCK), "test") else { panic!() };
     std::os::unix::fs::symlink(&working, named(4)).unwrap();
     let shells = Shells::new(named(5));
@@ -175,7 +175,7 @@ fn what_is_put_out_is_for_its_user_alone() {
 fn the_end_of_a_file_begins_with_a_whole_character() {
     let (folder, _) = shells();
     let path = folder.path().join("text");
-    file(&path).unwrap().write_all("aäöü".as_bytes()).unwrap();
+    files::create_private(&path).unwrap().write_all("aäöü".as_bytes()).unwrap();
     assert_eq!(tail(&path, 100, &Secrets::default()).unwrap(), ("aäöü".to_owned(), 0));
     assert_eq!(tail(&path, 3, &Secrets::default()).unwrap(), ("ü".to_owned(), 5));
     assert_eq!(tail(&path, 4, &Secrets::default()).unwrap(), ("öü".to_owned(), 3));

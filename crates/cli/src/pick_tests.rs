@@ -109,8 +109,15 @@ fn shown(picker: &Picker) -> Vec<String> {
 
 fn found(number: usize, text: &str, mark: std::ops::Range<usize>) -> FoundSession {
     let snippet = Snippet { text: text.to_owned(), marks: vec![mark] };
-    let hit =
-        Hit { turn: Some(3), line: 7, agent: None, role: "assistant", kind: "answer", snippet };
+    let hit = Hit {
+        turn: Some(3),
+        line: 7,
+        agent: None,
+        branch: None,
+        role: "assistant",
+        kind: "answer",
+        snippet,
+    };
     FoundSession {
         id: id(number),
         path: path(number),

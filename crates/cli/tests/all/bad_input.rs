@@ -70,7 +70,7 @@ fn wrong_usage() {
     exit 2
     --- stderr
     error: `yesterday` is not a time
-    hint: write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`
+    hint: write it as `30m`, `12h`, `3d`, `2w`, or a date: `2026-11-01`
     ");
 }
 
