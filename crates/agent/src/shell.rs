@@ -199,8 +199,9 @@ impl Shells {
     /// Starts a command in a folder. The command's last working directory is written to a file next
     /// to its output.
     ///
-    /// The first text of two comes before the command. `hold` says how it is held. It is called when nothing of an earlier command can change any
-    /// more what it finds: what that command made is not taken for something that was there.
+    /// The first text of two comes before the command. `hold` says how it is held. It is called
+    /// when nothing of an earlier command can change any more what it finds: what that command made
+    /// is not taken for something that was there.
     pub(crate) fn start(
         &self,
         id: &str,

@@ -41,8 +41,8 @@ impl CatalogArgs {
         self.threads.count()
     }
 
-    /// The catalog as it is; `None` if there is none, or with a note if it is of an older version or
-    /// cannot be used.
+    /// The catalog as it is; `None` if there is none, or with a note if it is of an older version
+    /// or cannot be used.
     pub(crate) fn open_if_there(&self, world: &mut World) -> Result<Option<Catalog>, Failure> {
         let otherwise = "all sessions are read, without those that are gone";
         self.open_with(world, Catalog::open_if_there, otherwise)
@@ -129,15 +129,15 @@ pub(crate) fn replace(world: &mut World, path: &Path, why: &CatalogError) -> Res
         CatalogError::Newer(_) => "of a newer version",
         _ => "damaged",
     };
-    let mut text = format!("the catalog `{}` is {why}: it is made anew", path.display());
-    if kept > 0 {
+    let text = format!("the catalog `{}` is {why}: it is made anew", path.display());
+    let sessions = (kept > 0).then(|| {
         let sessions = count(kept, "session");
-        text += &format!("; what is known of {sessions} without a file is kept");
-    }
-    if let Some(old) = old {
-        text += &format!("; what could not be read of the old one stays in `{}`", old.display());
-    }
-    Ok(world.out.note(&text)?)
+        format!("what is known of {sessions} without a file is kept")
+    });
+    let rest = old
+        .map(|old| format!("what could not be read of the old one stays in `{}`", old.display()));
+    let texts: Vec<String> = [Some(text), sessions, rest].into_iter().flatten().collect();
+    Ok(world.out.note(&texts.join("; "))?)
 }
 
 /// What the catalog knows of the session with that id, or with an id that begins so: of each place

@@ -16,7 +16,6 @@ use workshop::Unreadable;
 
 use crate::failure::Failure;
 use crate::text::printable;
-use crate::world::World;
 
 /// `[redact]` in the configuration.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -176,16 +175,20 @@ pub(crate) struct HidingArgs {
 
 impl HidingArgs {
     /// Finds secrets; `None` if nothing is hidden.
-    pub(crate) fn redactor(&self, world: &World) -> Result<Option<Arc<Redactor>>, Failure> {
+    pub(crate) fn redactor(&self, config: &RedactConfig) -> Result<Option<Arc<Redactor>>, Failure> {
         if self.no_redact {
             return Ok(None);
         }
-        self.more.redactor(world.redact_config()).map(|redactor| Some(Arc::new(redactor)))
+        self.more.redactor(config).map(|redactor| Some(Arc::new(redactor)))
     }
 
     /// The secrets of a session; `None` if nothing is hidden.
-    pub(crate) fn cover(&self, world: &World, session: &Session) -> Result<Option<Cover>, Failure> {
-        self.redactor(world)?.map(|redactor| cover_of(redactor, session)).transpose()
+    pub(crate) fn cover(
+        &self,
+        config: &RedactConfig,
+        session: &Session,
+    ) -> Result<Option<Cover>, Failure> {
+        self.redactor(config)?.map(|redactor| cover_of(redactor, session)).transpose()
     }
 }
 

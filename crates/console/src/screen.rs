@@ -63,6 +63,7 @@ struct Search {
 
 /// The console.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Screen {
     composer: Composer,
     history: History,

@@ -29,7 +29,7 @@ fn a_change_of_a_file() {
     let (path, after) = ("/x/knots.sh".to_owned(), before.replace("count + 2", "count + 1"));
     let change = Some(Ok(Change { path, before: Some(before), after }));
     let why = "`default` mode asks before files are changed".to_owned();
-    ask(&mut screen, Question { change, why, ..question("Edit", input) });
+    ask(&mut screen, Question { why, change, ..question("Edit", input) });
     insta::assert_snapshot!(sizes(&mut screen, 6));
 }
 
@@ -41,7 +41,7 @@ fn a_new_file_of_a_sub_agent() {
     let (path, after) = (path.to_owned(), after.to_owned());
     let change = Some(Ok(Change { path, before: None, after }));
     let agent = Some("a1b2".to_owned());
-    ask(&mut screen, Question { agent, change, ..question("Write", input) });
+    ask(&mut screen, Question { change, agent, ..question("Write", input) });
     insta::assert_snapshot!(sizes(&mut screen, 6));
 }
 

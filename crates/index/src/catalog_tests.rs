@@ -330,7 +330,7 @@ fn what_a_folder_hides_is_not_deleted() {
     fs::rename(world.path("p/two"), world.folder.path().join("away")).unwrap();
     symlink("/nowhere/two", world.path("p/two")).unwrap();
     let folder = world.path("p/one/subagents");
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o0)).unwrap();
     let done = world.refresh(&mut catalog);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(done.gone, 0);

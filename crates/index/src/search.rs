@@ -289,7 +289,7 @@ impl Catalog {
         let now = Timestamp::try_from(wish.now).unwrap_or_default();
         let [after, before] = [&filters.after, &filters.before].map(|text| {
             let time = text.as_ref().and_then(|text| moment(text, now));
-            time.map(|time| time.as_millisecond())
+            time.map(jiff::Timestamp::as_millisecond)
         });
         let has = |text: Option<&str>, part: &str| {
             text.is_some_and(|text| text.to_lowercase().contains(&part.to_lowercase()))

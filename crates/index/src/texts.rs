@@ -1,8 +1,8 @@
 //! What is searched of a record: its texts, each with who says it and how.
 //!
 //! Prompts, answers, thinking, the inputs and results of tools, titles, with the tags of users and
-//! the summaries that older clients showed as titles; not the client's structured copies of results,
-//! and not what it writes for itself. Invariant: secrets are hidden in them.
+//! the summaries that older clients showed as titles; not the client's structured copies of
+//! results, and not what it writes for itself. Invariant: secrets are hidden in them.
 
 use std::borrow::Cow;
 

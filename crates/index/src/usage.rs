@@ -161,7 +161,9 @@ impl Report {
         if self.rest > 0 {
             let mut sum = Spending::default();
             let is_estimate = left_out.iter().any(|row| row.is_estimate);
-            left_out.into_iter().for_each(|row| sum += row.sum);
+            for row in left_out {
+                sum += row.sum;
+            }
             self.rows.push(Row { key: REST.to_owned(), sum, is_estimate });
         }
     }

@@ -143,7 +143,8 @@ fn what_is_written_is_read_back() {
             let reader = opened(&mut object);
             let whole = reader.metadata().file_metadata();
             assert_eq!(whole.num_rows(), i64::try_from(rows).unwrap());
-            assert_eq!(reader.num_row_groups() > 1, rows > 50_000);
+            // Long texts make more groups than many rows do.
+            assert!(reader.num_row_groups() > 1 || rows <= 50_000);
             let mut read = 0;
             for (row, wanted) in reader.get_row_iter(None).unwrap().zip(&wanted) {
                 let (names, found): (Vec<String>, Vec<Field>) =

@@ -3,8 +3,9 @@
 //! The spans of the agent are taken back one by one, the last one first: what stands at a path now
 //! must be what the span left there; then it becomes what was there before. Whatever someone else
 //! did before, between or after therefore stays, and where both changed the same path there is a
-//! conflict. A file that no image covers is taken back alike, by itself. Invariants: a plan changes no path that the agent did not change; without conflicts
-//! it overwrites nothing that the agent did not write; every content that it needs was verified.
+//! conflict. A file that no image covers is taken back alike, by itself. Invariants: a plan changes
+//! no path that the agent did not change; without conflicts it overwrites nothing that the agent
+//! did not write; every content that it needs was verified.
 
 mod objects;
 mod single;

@@ -12,9 +12,9 @@ fn drawn(lines: usize, extent: Extent) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("11111111-1111-4111-8111-111111111111.jsonl");
     let input = json!({ "file_path": "/w/a.rs", "old_string": "a", "new_string": "b" });
-    let patch: Vec<String> = (0..lines).map(|number| format!("+line {number}")).collect();
-    let patch = json!([{ "oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": lines,
-        "lines": patch }]);
+    let added: Vec<String> = (0..lines).map(|number| format!("+line {number}")).collect();
+    let hunks = json!([{ "oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": lines,
+        "lines": added }]);
     let time = "2026-01-01T00:00:00.000Z";
     let records = [
         json!({ "type": "user", "uuid": "u", "parentUuid": null, "timestamp": time,
@@ -25,7 +25,7 @@ fn drawn(lines: usize, extent: Extent) -> String {
         json!({ "type": "user", "uuid": "r", "parentUuid": "a", "timestamp": time,
             "message": { "role": "user", "content": [
                 { "type": "tool_result", "tool_use_id": "t", "content": "updated" }] },
-            "toolUseResult": { "filePath": "/w/a.rs", "structuredPatch": patch } }),
+            "toolUseResult": { "filePath": "/w/a.rs", "structuredPatch": hunks } }),
     ];
     let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();

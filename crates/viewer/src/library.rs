@@ -44,6 +44,9 @@ pub(crate) struct Listed {
     pub(crate) is_deleted: bool,
 }
 
+/// The sessions, and when they were listed if that is still good.
+type Listing = (Option<Instant>, Arc<Vec<Listed>>);
+
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Library {
@@ -58,8 +61,7 @@ pub(crate) struct Library {
     secrets: Secrets,
     pub(crate) changes: Box<dyn Changes>,
     survey: Box<dyn Survey>,
-    /// The sessions, and when they were listed if that is still good.
-    list: Mutex<Option<(Option<Instant>, Arc<Vec<Listed>>)>>,
+    list: Mutex<Option<Listing>>,
     open: Mutex<Vec<Kept>>,
     ledger: Mutex<Option<(Instant, Arc<Ledger>)>>,
     health: Mutex<HashMap<(PathBuf, u64), &'static str>>,

@@ -365,13 +365,12 @@ impl Driver {
                 if is_interrupt { Ruling::Interrupt(answer) } else { Ruling::Deny(answer) }
             }
             Reply::Allow { input, updates } => {
-                match self.consented(agent, &mut wanted, (input, &updates), host) {
-                    Err(refused) => Ruling::Deny(refused),
-                    Ok(()) => {
-                        self.questions.approved.insert((agent.id.clone(), id.clone()));
-                        // A hook may have changed it before: the turn does not know this input.
-                        Ruling::Change(wanted.input)
-                    }
+                if let Err(refused) = self.consented(agent, &mut wanted, (input, &updates), host) {
+                    Ruling::Deny(refused)
+                } else {
+                    self.questions.approved.insert((agent.id.clone(), id.clone()));
+                    // A hook may have changed it before: the turn does not know this input.
+                    Ruling::Change(wanted.input)
                 }
             }
         };
@@ -536,7 +535,8 @@ impl Driver {
         let tool = call.name.clone();
         host.event(&agent.id, &Event::ToolStarted { call: call.id.clone(), tool, input });
         agent.began.insert(call.id.clone(), self.nature.elapsed());
-        // An earlier call may have changed the folder, a link, or the mode since this one was judged.
+        // An earlier call may have changed the folder, a link, or the mode since this one was
+        // judged.
         let is_approved = self.questions.approved.remove(&(agent.id.clone(), wanted.id.clone()));
         let refused = if is_approved {
             self.denied(agent, &call)

@@ -166,8 +166,8 @@ impl Driver {
         let tools = site.tools.iter().filter(|tool| offered(&tool.spec().name));
         let tools = tools.filter(|tool| tool.is_offered(Mode::Default));
         let surroundings = &parent.asking.surroundings;
-        let more = self.about.more_for_agents.as_deref();
-        let parts = [Some(kind.prompt.as_str()), more, Some(surroundings.as_str())];
+        let added = self.about.more_for_agents.as_deref();
+        let parts = [Some(kind.prompt.as_str()), added, Some(surroundings.as_str())];
         let system = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let max_tokens = model::output_tokens(&model);
         let asking = Asking {

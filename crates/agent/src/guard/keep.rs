@@ -91,7 +91,7 @@ impl Kept {
     pub(crate) fn new(sight: Sight, mut fixed: Vec<PathBuf>, aside: PathBuf) -> Kept {
         fixed.sort();
         let Sight { views, gits, missing } = sight;
-        let mut kept = Kept { gits, missing, fixed, aside, ..Kept::default() };
+        let mut kept = Kept { gits, fixed, missing, aside, ..Kept::default() };
         let of_gits: Vec<PathBuf> = kept.gits.iter().flat_map(|git| obeyed(git)).collect();
         for (folder, view) in views {
             kept.folders.push(folder);

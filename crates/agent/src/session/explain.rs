@@ -12,7 +12,7 @@ use crate::ambient::Real;
 use crate::api::script::Script;
 use crate::guard::SandboxWish;
 use crate::permit::Mode;
-use crate::settings::Settings;
+use crate::settings::{Environment, Settings};
 use crate::tool::{Call, Cancel, Site};
 
 /// A decision, and the mode in which it would be made.
@@ -29,7 +29,7 @@ const MAIN: [&str; 7] = ["command", "file_path", "notebook_path", "path", "url",
 
 impl Prepared {
     /// What would be decided about a call of this tool. The input is JSON, or its main parameter.
-    pub fn explain(&self, tool: &str, input: &str) -> Explained {
+    pub fn explain(&self, tool: &str, input: &str, environment: &dyn Environment) -> Explained {
         let folders = &self.config.folders;
         let script = Script::read(r#"{"replies": []}"#, &[]).ok();
         let Some(script) = script.map(Arc::new) else {
@@ -51,7 +51,7 @@ impl Prepared {
         if needs_sandbox && self.config.sandbox.wish != SandboxWish::Off {
             let all: Vec<_> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
             let probe = self.probe(&site.shells);
-            site.guard = self.guard(&all, probe).ok().flatten();
+            site.guard = self.guard(&all, probe, environment).ok().flatten();
         }
         let known =
             site.tools.find(tool).map(|tool| tool.spec().input_schema["properties"].clone());

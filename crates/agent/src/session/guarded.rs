@@ -3,6 +3,7 @@
 //! Invariants: a sandbox that is wanted is never silently missing; settings that restrict count
 //! from every source, those that grant only from the user and the administrator.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +16,7 @@ use crate::guard::{
     Guard, Probed, SandboxWish, Survey, hidden, listed, moved, network_in, too_wide,
 };
 use crate::permit::real;
+use crate::settings::Environment;
 use crate::shell::Shells;
 use crate::trust::Trust;
 
@@ -80,6 +82,7 @@ impl Prepared {
         &self,
         folders: &[PathBuf],
         probe: Option<Probe>,
+        environment: &dyn Environment,
     ) -> Result<Option<Guard>, GuardError> {
         let (wishes, settings) = (&self.config.sandbox, &self.settings.sandbox);
         let is_required = wishes.wish == SandboxWish::Require || settings.is_required;
@@ -128,7 +131,7 @@ impl Prepared {
         let locked = changing.iter().flat_map(|tool| book.denied_patterns(tool, &place));
         let locked = locked.chain(protected_patterns.into_iter().map(pattern)).collect();
         let there = |path: PathBuf| path.canonicalize().ok();
-        let moved = moved(|name| std::env::var_os(name));
+        let moved = moved(|name| environment.variable(name).map(OsString::from));
         let asked = single_hidden.into_iter().chain(unread).chain(moved);
         let asked: Vec<PathBuf> = asked.collect();
         let layers = Arc::new(Probed::new(probe));

@@ -12,12 +12,13 @@ use std::sync::mpsc::Sender;
 use super::error::{FileError, unwritable};
 use super::{
     CompactWindow, Folders, GuardError, Keeping, ModelSource, Notice, Parts, Prepared, Session,
-    SessionPlace, SlashWish, endpoint, kept,
+    SessionConfig, SessionPlace, SlashWish, endpoint, kept,
 };
 use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
-use crate::context::tagged;
+use crate::compact::CompactAt;
+use crate::context::{Context, tagged};
 use crate::drive::Note;
 use crate::guard::{self, Guard, SandboxWish};
 use crate::images::{ImageWishes, Images};
@@ -25,10 +26,10 @@ use crate::log::Log;
 use crate::model;
 use crate::permission_file::PermissionFile;
 use crate::permit::real;
-use crate::prompt::{self, Surroundings};
+use crate::prompt::{self, Surroundings, Wishes};
 use crate::resume::{self, Resumed};
 use crate::scratch;
-use crate::settings::{Environment, Hooks, Source};
+use crate::settings::{Environment, Hooks, Settings, Source};
 use crate::shell::Shells;
 use crate::slash::{Author, SlashBook};
 use crate::subagent::{AgentKind, Kinds, narrower};
@@ -156,7 +157,7 @@ impl Prepared {
             folders.map(|folder| real(&self.config.folders.cwd.join(folder))).collect();
         let all: Vec<PathBuf> =
             std::iter::once(&self.config.folders.cwd).chain(&folders).cloned().collect();
-        let guard = self.guard(&all, probe)?;
+        let guard = self.guard(&all, probe, environment)?;
         let trusted_repository = self.trusted_repository();
         let Prepared { config, settings, permit, .. } = self;
         notify(Notice::LeftOut { settings: settings.left_out.clone(), context: learned.left_out });
@@ -169,19 +170,11 @@ impl Prepared {
         let thinking = config.thinking.or_else(|| number("MAX_THINKING_TOKENS"));
         asking.thinking = model::thinking_tokens(thinking, asking.max_tokens);
         asking.effort.clone_from(&config.effort);
-        let mut wishes = config.prompt.clone();
-        if let Some(kind) = &main_kind {
-            wishes.instead = Some(format!("{}\n\n{}", kind.prompt, learned.context.surroundings));
-        }
-        asking.system = prompt::system(&wishes, &learned.context.surroundings);
-        parts.prompt = wishes;
+        (parts.compacts, parts.compact_at) = compacting(&config, &settings, environment);
+        parts.prompt = prompt_of(&config, main_kind.as_ref(), &learned.context.surroundings);
+        asking.system = prompt::system(&parts.prompt, &learned.context.surroundings);
         parts.instructions = learned.loaded;
-        asking.reminder = learned.context.reminder;
-        let moves = parts.prompt.surroundings == Surroundings::FirstPrompt;
-        if moves && parts.prompt.instead.is_none() {
-            asking.reminder.push('\n');
-            asking.reminder.push_str(&tagged(&learned.context.surroundings));
-        }
+        asking.reminder = reminder_of(&parts.prompt, &learned.context);
         asking.surroundings = learned.context.surroundings;
         asking.news = with_ended(learned.news, &resumed, notify);
         asking.kept = learned.kept;
@@ -217,18 +210,6 @@ impl Prepared {
         parts.retry = retry.map_or_else(Retry::default, |most| Retry { most });
         let of_kind = main_kind.as_ref().and_then(|kind| kind.max_turns);
         parts.max_turns = config.max_turns.into_iter().chain(of_kind).min();
-        let is_set =
-            |name: &str| variable(name).is_some_and(|value| value != "0" && value != "false");
-        parts.compacts = !is_set("DISABLE_AUTO_COMPACT")
-            && !is_set("DISABLE_COMPACT")
-            && settings.auto_compact != Some(false);
-        parts.compact_at.percent = number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE");
-        let by_variable = || number("CLAUDE_CODE_AUTO_COMPACT_WINDOW");
-        parts.compact_at.window = match config.compact_window {
-            Some(CompactWindow::Tokens(tokens)) => Some(tokens),
-            Some(CompactWindow::Models) => None,
-            None => by_variable().or(settings.auto_compact_window),
-        };
         parts.hooks = settings.hooks.clone();
         if config.settings.hooks == Hooks::Ignored {
             parts.hooks.retain(Source::is_managed);
@@ -246,6 +227,45 @@ impl Prepared {
         let session = Session::assemble(parts, notes);
         Ok(Session { scratch, ..session })
     }
+}
+
+/// What the system prompt of the main agent is made of.
+fn prompt_of(config: &SessionConfig, kind: Option<&AgentKind>, surroundings: &str) -> Wishes {
+    let mut wishes = config.prompt.clone();
+    if let Some(kind) = kind {
+        wishes.instead = Some(format!("{}\n\n{surroundings}", kind.prompt));
+    }
+    wishes
+}
+
+/// What comes before the first prompt.
+fn reminder_of(wishes: &Wishes, context: &Context) -> String {
+    let is_moved = wishes.surroundings == Surroundings::FirstPrompt && wishes.instead.is_none();
+    if !is_moved {
+        return context.reminder.clone();
+    }
+    format!("{}\n{}", context.reminder, tagged(&context.surroundings))
+}
+
+/// Whether a conversation is summarised by itself, and when.
+fn compacting(
+    config: &SessionConfig,
+    settings: &Settings,
+    environment: &dyn Environment,
+) -> (bool, CompactAt) {
+    let variable = |name: &str| settings.variable(environment, name);
+    let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
+    let is_set = |name: &str| variable(name).is_some_and(|value| value != "0" && value != "false");
+    let compacts = !is_set("DISABLE_AUTO_COMPACT")
+        && !is_set("DISABLE_COMPACT")
+        && settings.auto_compact != Some(false);
+    let by_variable = || number("CLAUDE_CODE_AUTO_COMPACT_WINDOW");
+    let window = match config.compact_window {
+        Some(CompactWindow::Tokens(tokens)) => Some(tokens),
+        Some(CompactWindow::Models) => None,
+        None => by_variable().or(settings.auto_compact_window),
+    };
+    (compacts, CompactAt { percent: number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"), window })
 }
 
 /// How far a session's commands are held.

@@ -135,7 +135,9 @@ pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failu
     let roots = roots(&moments);
     let now = now(world, &kept, (&roots, &moments))?;
     let folders = Folders::new(&kept.store);
-    now.values().for_each(|image| folders.know(image));
+    for image in now.values() {
+        folders.know(image);
+    }
     let load = |image| {
         folders.load(image).map_err(|error| Failure::unreadable(kept.store.folder(), error))
     };

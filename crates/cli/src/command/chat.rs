@@ -217,7 +217,8 @@ pub(crate) struct ChatArgs {
     /// With `stream-json`: also print which hooks run
     #[arg(long)]
     include_hook_events: bool,
-    /// More sub-agents: `{"NAME": {"description": …, "prompt": …, "tools": […]}}`, or a file with it
+    /// More sub-agents: `{"NAME": {"description": …, "prompt": …, "tools": […]}}`, or a file
+    /// with it
     #[arg(long, value_name = "JSON_OR_FILE")]
     agents: Option<String>,
     /// Be this agent: its prompt, its tools, its model

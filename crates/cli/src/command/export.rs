@@ -122,7 +122,7 @@ fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
-    let cover = args.hiding.cover(world, &session)?;
+    let cover = args.hiding.cover(world.redact_config(), &session)?;
     let mask = cover.as_ref().map_or_else(Mask::none, Mask::of);
     args.view.check(family.main.turns().live.len())?;
     let note = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
@@ -161,8 +161,8 @@ fn write_markdown(
 
 fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
-    let redactor = args.hiding.redactor(world)?.unwrap_or_else(|| world.redactor());
-    let cover = args.hiding.cover(world, &session)?;
+    let redactor = args.hiding.redactor(world.redact_config())?.unwrap_or_else(|| world.redactor());
+    let cover = args.hiding.cover(world.redact_config(), &session)?;
     let prices = prices::in_force(world, None)?;
     let turns = match &args.turns {
         Some(list) => Some(list.among(count_turns(&session)?)?),
@@ -241,7 +241,7 @@ fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
-    let cover = args.hiding.cover(world, &session)?;
+    let cover = args.hiding.cover(world.redact_config(), &session)?;
     let mut mask = cover.as_ref().map_or_else(Mask::none, Mask::of);
     let mut out = JsonMask::new(&mut mask, HarmlessJson(&mut world.out));
     document(&session, &family, &mut out)?;

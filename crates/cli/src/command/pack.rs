@@ -69,7 +69,7 @@ pub(crate) fn pack(world: &mut World, args: &PackArgs) -> Result<(), Failure> {
             sessions.push(session);
         }
     }
-    let redactor = args.hiding.redactor(world)?;
+    let redactor = args.hiding.redactor(world.redact_config())?;
     let redactor = redactor.as_ref();
     let packing =
         Packing { sessions: &sessions, redactor, made_by: MADE_BY, page: PackPage::OfPacks };

@@ -263,9 +263,10 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Which records are copies: those that belong to the next answer, if that is one. A record that
-    /// says that it was copied belongs to an answer that was copied with it; without one, it is a
-    /// copy. Behind the last answer, a record is one if another file of the session has it, too.
+    /// Which records are copies: those that belong to the next answer, if that is one. A record
+    /// that says that it was copied belongs to an answer that was copied with it; without one, it
+    /// is a copy. Behind the last answer, a record is one if another file of the session has it,
+    /// too.
     fn copied(&mut self, number: usize, conversation: &Conversation) -> Vec<bool> {
         let table = &conversation.table;
         let mut copied = vec![false; table.rows().len()];

@@ -144,7 +144,9 @@ impl Workshop {
         }
         for (kept, what) in [("undo", Stand::Undo), ("drafts", Stand::Draft)] {
             let kept = self.folder(kept).map(|root| files_in(&root)).unwrap_or_default();
-            kept.into_iter().for_each(|path| add(path, what, PathBuf::new()));
+            for path in kept {
+                add(path, what, PathBuf::new());
+            }
         }
         for end in ["", "-wal"] {
             if let Some(mut name) = catalog.map(|catalog| catalog.as_os_str().to_owned()) {

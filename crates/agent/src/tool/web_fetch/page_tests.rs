@@ -42,7 +42,7 @@ fn the_deepest_pages_are_no_danger() {
         "<x-y>",
         "<q/>",
     ] {
-        let [a, b, c, d] = [100, 240, 4_000, 300_000].map(|count| {
+        let [a, b, c, d] = [100, 240, 2_000, 300_000].map(|count| {
             let page = format!("<p>begin {} end", tags.repeat(count));
             // If the deepest page fits into a smaller stack, it fits into a larger one.
             let thread = std::thread::Builder::new().stack_size(STACK / 4);

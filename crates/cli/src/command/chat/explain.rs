@@ -32,7 +32,10 @@ pub(super) fn explain(world: &mut World, args: &ChatArgs) -> Result<(), Failure>
         config.prepare(world, &mut notify)
     })?;
     match &args.explain {
-        Some(input) => decision(world, args, &prepared.explain(&args.tool, input)),
+        Some(input) => {
+            let explained = prepared.explain(&args.tool, input, world);
+            decision(world, args, &explained)
+        }
         None => settings(world, args, &prepared),
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
     let to = lake.target.shown();
     let mut left = 0;
     for name in &args.session {
-        let (session, unknown) = session_id(world, name, &state)?;
+        let (session, unknown) = session_id(world, name, &state);
         let erased = lake::erase(&lake.target, &object_session(&session), &lake.machine)
             .map_err(|error| failure(&error))?;
         if let Some(unknown) = unknown.filter(|_| erased.objects.is_empty()) {
@@ -100,24 +100,20 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The id that a name stands for: of a session that is there, or an id itself, in any form. If it is
-/// neither a session nor a UUID, what to say unless the lake has something of it.
-fn session_id(
-    world: &mut World,
-    name: &str,
-    state: &State,
-) -> Result<(String, Option<Failure>), Failure> {
+/// The id that a name stands for: of a session that is there, or an id itself, in any form. If it
+/// is neither a session nor a UUID, what to say unless the lake has something of it.
+fn session_id(world: &mut World, name: &str, state: &State) -> (String, Option<Failure>) {
     if state.of(name).is_some() {
-        return Ok((name.to_owned(), None));
+        return (name.to_owned(), None);
     }
     let Ok(id) = uuid::Uuid::try_parse(name) else {
         return match select::session_to_change(world, name) {
-            Ok(session) => Ok((session.id.to_string(), None)),
-            Err(unknown) => Ok((name.to_owned(), Some(unknown))),
+            Ok(session) => (session.id.to_string(), None),
+            Err(unknown) => (name.to_owned(), Some(unknown)),
         };
     };
     let id = id.to_string();
     // As it was pushed.
     let pushed = state.records().find(|record| record.session.eq_ignore_ascii_case(&id));
-    Ok((pushed.map_or(id, |record| record.session.clone()), None))
+    (pushed.map_or(id, |record| record.session.clone()), None)
 }

@@ -64,7 +64,12 @@ fn what_is_denied_is_not_made_and_patterns_of_settings_count() {
     let denied = ["--disallowedTools", "Edit(locked/**)", "Edit(*.lock)"];
     for flags in [&["--sandbox", "off"][..], &[]] {
         let mut lab = Lab::says(&[&[text("Done.")]]);
-        if flags.is_empty() && !lab.run(&["Go.", "--sandbox", "require"]).status.success() {
+        if flags.is_empty()
+            && !lab
+                .run(&["Go.", "--sandbox", "require", "--no-session-persistence"])
+                .status
+                .success()
+        {
             return;
         }
         lab.env.put("demo/run.sh", command);

@@ -370,7 +370,7 @@ fn a_turn_begins_with_the_first_model_again() {
     replies.push(Reply::Blocks(vec![text("From the first one.")]));
     let mut lab = Lab::new(replies);
     let args = ["--model", "sonnet", "--fallback-model", "haiku,opus"];
-    let mut host = Host::start(&mut lab, &args);
+    let mut host = Host::patient(&mut lab, &args, "9");
     host.say("One?", "u");
     assert_eq!(host.result()["result"], "From the third one.");
     host.say("Two?", "v");

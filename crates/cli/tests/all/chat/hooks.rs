@@ -272,7 +272,7 @@ fn hooks_say_what_comes_before_every_command() {
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     let requests = lab.server.requests();
     let result = |number: usize| requests[number]["messages"].to_string();
-    assert!(result(1).contains(r#""content":"it is""#), "{}", result(1));
+    assert!(result(1).contains(r#""content":"it is ""#), "{}", result(1));
     assert!(result(3).contains(r#""content":"it is sub""#), "{}", result(3));
 }
 

@@ -25,8 +25,19 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn start(lab: &mut Lab, args: &[&str]) -> Host {
+        Host::patient(lab, args, "2")
+    }
+
+    /// The same, with so many retries.
+    pub(super) fn patient(lab: &mut Lab, args: &[&str], retries: &str) -> Host {
         let all: Vec<&str> = FORMAT.iter().chain(args).copied().collect();
         let mut command = lab.command(&all);
+        command.env("CLAUDE_CODE_MAX_RETRIES", retries);
+        Host::of(command)
+    }
+
+    /// A host of a command that was made ready.
+    fn of(mut command: Command) -> Host {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap());
         Host { input: child.stdin.take(), child, events }
@@ -35,10 +46,7 @@ impl Host {
     /// A session that is continued.
     pub(super) fn resume(lab: &mut Lab, args: &[&str]) -> Host {
         let all: Vec<&str> = FORMAT[2..].iter().chain(args).copied().collect();
-        let mut command = lab.command(&all);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let events = BufReader::new(child.stdout.take().unwrap());
-        Host { input: child.stdin.take(), child, events }
+        Host::of(lab.command(&all))
     }
 
     pub(super) fn line(&mut self, line: &Value) {
@@ -431,7 +439,7 @@ fn what_a_host_changes_runs_and_not_what_was_asked() {
     let failing = |text: &str| format!("echo {text} >> ran; echo Permission denied; exit 1");
     let original = json!({"command": failing("original")});
     let mut lab = Lab::says(&[&[call("c1", "Bash", &original)], &[text("Done.")]]);
-    if !lab.run(&["Go.", "--sandbox", "require"]).status.success() {
+    if !lab.run(&["Go.", "--sandbox", "require", "--no-session-persistence"]).status.success() {
         return;
     }
     lab.server =

@@ -256,9 +256,9 @@ fn names_and_folders_are_looked_through() {
     }
     let clean = format!("{folder}/[redacted-github-token-1]/[redacted-github-token-1].txt");
     assert_eq!(fs::read_to_string(env.path(&clean)).unwrap(), "x");
-    let names = |env: &Env| files(&env.path(".claude"));
-    assert!(names(&env).iter().all(|path| !path.display().to_string().contains(&key)));
-    assert_eq!(left(&names(&env), &secret), Vec::<String>::new());
+    let there = |env: &Env| files(&env.path(".claude"));
+    assert!(there(&env).iter().all(|path| !path.display().to_string().contains(&key)));
+    assert_eq!(left(&there(&env), &secret), Vec::<String>::new());
     assert!(!env.path(&format!("{folder}/{key}")).exists());
     assert!(env.output(&["undo"]).status.success());
     assert_eq!(fs::read_to_string(env.path(&named)).unwrap(), "x");

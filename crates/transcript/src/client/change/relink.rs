@@ -158,9 +158,15 @@ impl Gone {
         !self.kept[id.index()]
     }
 
-    /// The last record that is sent before this one and kept.
+    /// The last record that is sent before this one and kept. What hangs below this one can be
+    /// sent before it too, but cannot be its parent.
     fn before(&self, conversation: &Conversation, row: RowId) -> Option<Id> {
-        conversation.table.row(self.before[*self.order.get(&row)?]?).uuid
+        let before = self.before[*self.order.get(&row)?]?;
+        let mut at = before;
+        while at > row {
+            at = conversation.graph.link(at).parent().unwrap_or(RowId(0));
+        }
+        if at == row { None } else { conversation.table.row(before).uuid }
     }
 
     /// The new parent of a record whose parent is dropped: the record that is sent before it, so

@@ -193,8 +193,12 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
     let inside = files_below(&session.folder()).into_iter().filter(|path| !known.contains(path));
     let results = session.folder().join("tool-results");
     let (results, others): (Vec<_>, Vec<_>) = inside.partition(|path| path.starts_with(&results));
-    results.into_iter().for_each(|path| add(Thing::ToolResult, path));
-    others.into_iter().for_each(|path| add(Thing::SideFile, path));
+    for path in results {
+        add(Thing::ToolResult, path);
+    }
+    for path in others {
+        add(Thing::SideFile, path);
+    }
     let project = session.path.parent();
     if let Some(index) = project.map(|project| project.join("sessions-index.json"))
         && mentions(&index, &session.id)

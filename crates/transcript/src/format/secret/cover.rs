@@ -1,8 +1,8 @@
 //! Hides known secrets in every place and every form: escaped, split over lines, in base64.
 //!
 //! Invariants: the same secret gets the same placeholder everywhere; what has no secret keeps its
-//! bytes; JSON stays JSON; a placeholder needs no escape at any depth, and without its colons it can
-//! be part of a file's name.
+//! bytes; JSON stays JSON; a placeholder needs no escape at any depth, and without its colons it
+//! can be part of a file's name.
 
 use std::borrow::Cow;
 use std::fmt;

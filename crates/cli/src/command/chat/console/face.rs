@@ -170,10 +170,26 @@ impl Face {
             Outcome::Unwritable(why) => {
                 Ending::Failed(format!("the session could not be written: {why}"))
             }
-            #[allow(unreachable_patterns, reason = "there may be more ways to end")]
-            other => Ending::Failed(format!("{other:?}")),
+            Outcome::Deferred(call) => Ending::Failed(format!("a hook put {} off", call.name)),
         };
         self.tell(News::End(ending));
+    }
+
+    /// Takes an answer to what the console asked of the session.
+    fn controlled(&mut self, answer: &Value) {
+        let usage = &answer["response"]["response"];
+        if let (Some(used), Some(window)) =
+            (usage["totalTokens"].as_u64(), usage["maxTokens"].as_u64())
+        {
+            (self.meter.context, self.meter.window) = (used, window);
+            self.tell(News::Meter(self.meter));
+        } else if let Some(news) = super::rewind::heard(answer) {
+            for news in news {
+                self.tell(news);
+            }
+        } else if let Some(why) = answer["response"]["error"].as_str() {
+            self.tell(News::Notice(why.to_owned()));
+        }
     }
 }
 
@@ -293,21 +309,7 @@ impl Listener for Face {
             Event::Denied { tool, why, .. } => {
                 self.tell(News::Notice(format!("{tool} was refused: {why}")));
             }
-            Event::Controlled(answer) => {
-                let usage = &answer["response"]["response"];
-                if let (Some(used), Some(window)) =
-                    (usage["totalTokens"].as_u64(), usage["maxTokens"].as_u64())
-                {
-                    (self.meter.context, self.meter.window) = (used, window);
-                    self.tell(News::Meter(self.meter));
-                } else if let Some(news) = super::rewind::heard(answer) {
-                    for news in news {
-                        self.tell(news);
-                    }
-                } else if let Some(why) = answer["response"]["error"].as_str() {
-                    self.tell(News::Notice(why.to_owned()));
-                }
-            }
+            Event::Controlled(answer) => self.controlled(answer),
             Event::HookEnded { name, stderr, outcome, .. } if *outcome == "error" => {
                 self.tell(News::Notice(format!("hook {name}: {}", stderr.trim())));
             }
