@@ -161,7 +161,8 @@ fn what_is_written_is_read_back() {
                     ranges(column, found.statistics().unwrap());
                 }
             }
-            if rows > 0 && rows < 1_000 {
+            // Of one group, the values are known.
+            if rows > 0 && reader.num_row_groups() == 1 {
                 let at = |name: &str| columns.iter().position(|column| column.name == name);
                 if let (Some(at), Some(column)) =
                     (at("line"), schema.all().position(|c| c.name == "line"))

@@ -41,6 +41,8 @@ pub(super) enum Then {
     Permission(Wanted, Judgement),
     /// A call has its result.
     Result(String, Answer),
+    /// The folder of the commands has changed, and the next request comes.
+    Moved,
     /// The results of an answer are sent.
     Batch,
     /// A sub-agent begins with this prompt.
@@ -377,6 +379,10 @@ impl Driver {
                 self.halt(&id, verdict.halt);
                 let answer = replaced(answer, verdict.output.as_ref());
                 self.pending.push_back((id, Input::Answered(call, answer)));
+            }
+            Then::Moved => {
+                self.remark(&id, remarks);
+                self.before_request(agent, host);
             }
             Then::Batch => {
                 self.remark(&id, remarks);

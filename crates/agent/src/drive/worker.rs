@@ -346,16 +346,19 @@ impl Driver {
     }
 
     /// Makes the next request, after the hooks for the results that it brings.
-    fn before_request(&mut self, agent: &mut Agent, host: &mut dyn Host) {
-        let calls = std::mem::take(&mut agent.batch);
+    pub(super) fn before_request(&mut self, agent: &mut Agent, host: &mut dyn Host) {
         let cwd = agent.site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if cwd != agent.cwd {
             let more = serde_json::json!({
                 "old_cwd": agent.cwd.display().to_string(), "new_cwd": cwd.display().to_string(),
             });
-            let _ = self.hook(agent, ("CwdChanged", ""), more, Then::Nothing, host);
             agent.cwd = cwd;
+            // What they want to come before commands comes before the next one.
+            if self.hook(agent, ("CwdChanged", ""), more, Then::Moved, host).is_ok() {
+                return;
+            }
         }
+        let calls = std::mem::take(&mut agent.batch);
         if !calls.is_empty() {
             let more = serde_json::json!({"tool_calls": calls});
             if self.hook(agent, ("PostToolBatch", ""), more, Then::Batch, host).is_ok() {
