@@ -173,7 +173,7 @@ def compact(target, scratch, page):
     sql = block(page, "COPY (SELECT * FROM calls")
     db = opened_by_duckdb(target)
     db.execute(sql.replace("COMPACT/", f"{scratch}/").replace("2026-11-18", day))
-    rows = lambda folder: opened_by_duckdb(folder).execute(f"SELECT * FROM calls WHERE day = '{day}'").fetchall()
+    rows = lambda folder: opened_by_duckdb(folder).execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM calls WHERE day = '{day}'").fetchall()
     wanted, found = [sorted(map(repr, rows(folder))) for folder in (target, scratch)]
     print(json.dumps({"rows": len(found), "files": len(glob.glob(f"{scratch}/calls/day=*/*.parquet")), "same": found == wanted}))
 
