@@ -522,10 +522,11 @@ fn records_are_those_of_the_original() {
     let file = fs::read_dir(recorded).unwrap().flatten().next().unwrap().path();
     let recorded = fs::read_to_string(file).unwrap();
     let mut lab = Lab::says(&[]);
-    lab.env.put("demo/src/util.py", "def twice(n):\n    return n * 2\n");
-    let here = fs::canonicalize(lab.cwd()).unwrap().display().to_string();
-    // The second file is the newer one, as it was there.
+    // The second file is newer than the first, as it was there, and what is changed is newer yet.
     std::thread::sleep(Duration::from_millis(20));
+    lab.env.put("demo/src/util.py", "def twice(n):\n    return n * 2\n");
+    std::thread::sleep(Duration::from_millis(20));
+    let here = fs::canonicalize(lab.cwd()).unwrap().display().to_string();
     let replayed = recorded.replace("/home/dev/demo", &here);
     let lines: Vec<Value> =
         replayed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
