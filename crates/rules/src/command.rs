@@ -81,6 +81,18 @@ pub(crate) fn mentions(simple: &Simple, wanted: &[&str]) -> bool {
     })
 }
 
+/// Whether a command gives another name to the program of one that begins with these words, or
+/// copies it: what it is called then is in no rule.
+pub(crate) fn renames(simple: &Simple, wanted: &[&str]) -> bool {
+    let Some((first, words)) = simple.words.split_first() else { return false };
+    let copies = ["cat", "cp", "dd", "install", "ln", "mv", "rsync"];
+    let is_program = |word: &Arg| {
+        let path = word.text.rsplit('=').next().unwrap_or_default();
+        path.contains("bin/") && base(path) == wanted[0]
+    };
+    copies.contains(&base(&first.text)) && words.iter().chain(&simple.inputs).any(is_program)
+}
+
 /// Whether a wrapper that adds words may make a command that begins with these words.
 pub(crate) fn may_become(simple: &Simple, wanted: &[&str]) -> bool {
     added_to(simple).into_iter().any(|at| {

@@ -240,6 +240,7 @@ pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {
         let is_long = PROGRAMS.iter().any(|option| means_option(text, option));
         is_long
             || (of_rebase && text.starts_with("-x"))
+            || (verb.text.ends_with("tool") && text.starts_with("-t"))
             || (verb.text == "clone" && is_short(text, ['u', 'c']))
             || (matches!(verb.text.as_str(), "clone" | "init") && sets_up(text))
             || (verb.text == "grep" && text.starts_with("-O"))

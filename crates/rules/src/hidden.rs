@@ -137,13 +137,12 @@ fn of_builtin(name: &str, words: &[Arg]) -> Option<&'static str> {
         "set" if has('a') || has('k') || is("allexport") || is("keyword") => {
             Some("it changes which variables programs see")
         }
+        "let" if words.iter().any(evaluates) => Some("it evaluates the name of an element"),
         // What its variables contain is evaluated, too.
         "let" => Some("it evaluates the name of a variable"),
         "printf" if !has('v') => None,
         "unset" | "read" | "printf" | "wait" | "getopts" | "mapfile" | "readarray" => {
-            let is_evaluated =
-                |word: &Arg| word.text.contains('[') && word.text.contains(['$', '`']);
-            if words.iter().any(is_evaluated) {
+            if words.iter().any(evaluates) {
                 return Some("it evaluates the name of a variable");
             }
             // By such names programs are found, and told what to do.
@@ -157,6 +156,11 @@ fn of_builtin(name: &str, words: &[Arg]) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Whether a word names an element of a list by what the shell finds out when it gets there.
+fn evaluates(word: &Arg) -> bool {
+    word.text.contains('[') && word.text.contains(['$', '`'])
 }
 
 /// A program that runs a text of another language.

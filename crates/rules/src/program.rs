@@ -97,6 +97,7 @@ const LANGUAGES: &[Language] = &[
     ("groovy", "e", &[]),
     ("guile", "ce", &[]),
     ("ipython", "c", &[]),
+    ("iex", "e", &["--eval", "--rpc-eval"]),
     ("irb", "e", &[]),
     ("jshell", "", &[]),
     ("julia", "eE", &["--eval", "--print"]),
@@ -105,7 +106,7 @@ const LANGUAGES: &[Language] = &[
     ("m4", "D", &[]),
     ("node", "epr", &["--eval", "--print", "--require", "--import"]),
     ("nodejs", "epr", &["--eval", "--print", "--require", "--import"]),
-    ("nvim", "cSs", &["--cmd"]),
+    ("nvim", "cSsul", &["--cmd"]),
     ("octave", "", &["--eval"]),
     ("osascript", "e", &[]),
     ("perl", "eEM", &[]),
@@ -122,9 +123,9 @@ const LANGUAGES: &[Language] = &[
     ("scala", "e", &[]),
     ("swift", "e", &[]),
     ("tclsh", "", &[]),
-    ("vi", "cSs", &["--cmd"]),
-    ("view", "cSs", &["--cmd"]),
-    ("vim", "cSs", &["--cmd"]),
+    ("vi", "cSsu", &["--cmd"]),
+    ("view", "cSsu", &["--cmd"]),
+    ("vim", "cSsu", &["--cmd"]),
     ("wish", "", &[]),
     ("xonsh", "c", &[]),
 ];
@@ -152,10 +153,11 @@ const RUNNING: &[(&str, &[&str])] = &[
     ("gtar", TAR),
     ("install", &["--strip-program"]),
     ("java", &["-XX:OnError", "-XX:OnOutOfMemoryError", "-agentpath", "-agentlib", "-javaagent"]),
-    ("less", &["+!", "++!", "+|", "++|", "-k", "--lesskey"]),
+    ("less", &["+!", "++!", "+|", "++|", "-k", LESSKEY[0], LESSKEY[1], LESSKEY[2]]),
     ("lldb", &["-o", "-O", "-s", "--one-line", "--source"]),
     ("make", &["-E", "--eval"]),
-    ("man", &["-P", "--pager", "-H", "--html"]),
+    ("man", &["-P", "--pager", "-H", "--html", "-C", "--config-file"]),
+    ("mix", &["-e", "--eval"]),
     ("mysql", &["-e", "--execute"]),
     ("nc", &["-e", "-c"]),
     ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
@@ -182,6 +184,9 @@ const RUNNING: &[(&str, &[&str])] = &[
 
 /// The same of compilers.
 const COMPILER: &[&str] = &["-wrapper", "-B", "-fplugin", "-specs", "--specs"];
+
+/// Files and texts by which `less` is told what its keys run, and which variables it has.
+const LESSKEY: [&str; 3] = ["--lesskey-file", "--lesskey-src", "--lesskey-content"];
 
 /// The same of `tar`.
 const TAR: &[&str] = &[

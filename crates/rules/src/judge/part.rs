@@ -372,6 +372,9 @@ impl<'a> Judge<'a> {
             if is_fed {
                 return Some("it runs a command with words that are not in its text");
             }
+            if names.iter().any(|name| command::renames(name, &wanted)) {
+                return Some("it gives another name to a program that a rule forbids");
+            }
             command::mentions(simple, &wanted)
                 .then_some("its words name a command that a rule forbids")
         })
@@ -406,10 +409,11 @@ impl<'a> Judge<'a> {
         let text = value.as_ref().unwrap_or(&word.text);
         let glued = text.strip_prefix('@').or(text.strip_prefix("file://")).map(str::to_owned);
         // Git names a file of another revision by `HEAD:file`, a copy to another machine by
-        // `host:file`.
-        let behind = word.text.split_once(':').map(|(_, path)| path.to_owned());
-        let behind = behind.filter(|path| !path.is_empty());
-        let texts = std::iter::once(word.text.clone()).chain(value).chain(glued).chain(behind);
+        // `host:file`; a container is given one by `file:/its/name`.
+        let (before, behind) = word.text.split_once(':').unwrap_or_default();
+        let sides = [before, behind].into_iter().filter(|path| !path.is_empty());
+        let sides: Vec<String> = sides.map(str::to_owned).collect();
+        let texts = std::iter::once(word.text.clone()).chain(value).chain(glued).chain(sides);
         let mut words = texts.map(|text| Arg { text, ..word.clone() });
         let mut around = spots.to_vec();
         around.push(self.place.cwd.to_owned());
