@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use crate::settings::Source;
 use matcher::Matcher;
 
+pub(crate) use matcher::is_of_tools;
 pub(crate) use verdict::{Permission, Verdict};
 
 /// All events, by name, and whether they can happen here.
@@ -163,6 +164,8 @@ pub struct NoHook {
     pub why: String,
     /// Whether it could have refused something.
     pub blocks: bool,
+    /// Whether there is such an event, but it cannot happen here.
+    pub never: bool,
 }
 
 impl HookBook {
@@ -175,20 +178,22 @@ impl HookBook {
                     event: event.clone(),
                     why: "there is no such event".to_owned(),
                     blocks: false,
+                    never: false,
                 });
                 continue;
             };
             if let Occurs::Never(why) = occurs {
                 left.push(NoHook {
                     event: event.clone(),
-                    why: format!("this cannot happen here ({why})"),
+                    why: why.to_owned(),
                     blocks: false,
+                    never: true,
                 });
                 continue;
             }
             let blocks = occurs == Occurs::AndBlocks;
             let mut refuse = |why: String| {
-                left.push(NoHook { event: event.clone(), why, blocks });
+                left.push(NoHook { event: event.clone(), why, blocks, never: false });
             };
             let Value::Array(matchers) = matchers else {
                 if !matchers.is_null() {
@@ -312,6 +317,12 @@ pub(crate) enum About {
     Mode,
     /// `effort`.
     Effort,
+}
+
+/// The name by which hooks know a tool: that of 2.1.325, whatever the model calls it.
+pub(crate) fn tool_name(name: &str) -> &str {
+    let here = rules::current(name);
+    if here == crate::subagent::NAMES[0] { crate::subagent::NAMES[1] } else { here }
 }
 
 /// Whether the hooks of an event learn that.

@@ -294,7 +294,18 @@ impl Reader {
 
     fn hooks(&mut self, layer: &Layer, members: &Map<String, Value>) {
         let Some(Value::Object(events)) = members.get("hooks") else { return };
-        for left in self.settings.hooks.add(events, layer.source) {
+        let left = self.settings.hooks.add(events, layer.source);
+        let (never, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|one| one.never);
+        let never: Vec<String> =
+            never.into_iter().map(|one| format!("`{}` ({})", one.event, one.why)).collect();
+        if !never.is_empty() {
+            self.settings.notes.push(format!(
+                "`{}`: hooks for what cannot happen here are left out: {}",
+                layer.name,
+                never.join(", ")
+            ));
+        }
+        for left in left {
             if left.blocks {
                 self.settings.stops.push(Stop {
                     name: layer.name.clone(),

@@ -236,7 +236,8 @@ impl Kinds {
 
     fn add(&mut self, name: &str, agent: &Value, source: Source) -> Result<(), String> {
         let text = |key: &str| agent[key].as_str().filter(|text| !text.is_empty());
-        let restricting = ["mcpServers", "isolation", "memory"];
+        // Without its `memory` an agent works all the same, and has less.
+        let restricting = ["mcpServers", "isolation"];
         let is_set = |key: &&str| {
             let value = &agent[*key];
             !value.is_null() && *value != json!("") && *value != json!([]) && *value != json!({})

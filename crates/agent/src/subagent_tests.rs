@@ -8,11 +8,11 @@ fn definitions_are_read_and_those_that_want_more_than_there_is_are_left_out() {
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write(
         "a.md",
-        "---\nname: reviewer\ndescription: Reviews\ntools: Read, Bash(git diff:*)\nmodel: haiku\npermissionMode: plan\nmaxTurns: 3\n---\nYou review.\n",
+        "---\nname: reviewer\ndescription: Reviews\ntools: Read, Bash(git diff:*)\nmodel: haiku\npermissionMode: plan\nmaxTurns: 3\nmemory: user\n---\nYou review.\n",
     );
     write("b.md", "---\ndescription: has no name\n---\nx\n");
     write("c.md", "---\nname: hooked\ndescription: d\nhooks:\n  PreToolUse:\n    - x\n---\nx\n");
-    write("e.md", "---\nname: lost\ndescription: d\nmemory: project\n---\nx\n");
+    write("e.md", "---\nname: lost\ndescription: d\nisolation: worktree\n---\nx\n");
     let hook = "---\nname: guarded\ndescription: d\nhooks:\n  PreToolUse:\n    - hooks:\n      - type: command\n        command: check\n---\nx\n";
     write("f.md", hook);
     write("d.txt", "---\nname: other\ndescription: d\n---\n");
@@ -20,7 +20,7 @@ fn definitions_are_read_and_those_that_want_more_than_there_is_are_left_out() {
     let left = kinds.read(folder.path(), Source::User);
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(left[0].ends_with("its hook for PreToolUse: an entry has no list `hooks`"), "{left:?}");
-    assert!(left[1].ends_with("`memory` is not supported for agents"), "{left:?}");
+    assert!(left[1].ends_with("`isolation` is not supported for agents"), "{left:?}");
     let hooks = &kinds.find("guarded").unwrap().hooks;
     let hooks: Vec<_> = hooks.iter().map(|hook| (hook.action.name(), hook.source)).collect();
     assert_eq!(hooks, [("check", Source::User)]);

@@ -249,6 +249,10 @@ impl Turn {
             (Input::Halt(why), State::Asking(coming)) if coming.is_empty() => {
                 effects.extend([Effect::Stop, Effect::Done(Outcome::Halted(why))]);
             }
+            (Input::Complete, State::Asking(coming)) if coming.is_empty() => {
+                let reason = Some("tool_use".to_owned());
+                effects.extend([Effect::Stop, Effect::Done(Outcome::Answered(reason))]);
+            }
             (Input::OverBudget, State::Asking(coming)) if coming.is_empty() => {
                 effects.extend([Effect::Stop, Effect::Done(Outcome::OverBudget)]);
             }

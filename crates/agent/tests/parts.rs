@@ -27,6 +27,8 @@ mod long;
 mod members;
 #[path = "parts/narrow.rs"]
 mod narrow;
+#[path = "parts/order.rs"]
+mod order;
 
 #[derive(Default)]
 struct Variables(BTreeMap<&'static str, String>);

@@ -17,6 +17,7 @@ use super::hooked::Then;
 use super::{Agent, Driver, Note, Report};
 use crate::api::request::{Message, Request, text_block};
 use crate::api::{ApiError, Why, text};
+use crate::block::text_of;
 use crate::compact::{self, Again};
 use crate::event::{AgentId, Compacted, Event, Trigger};
 use crate::hook::Verdict;
@@ -52,6 +53,9 @@ pub type Summarised = (Result<String, ApiError>, BTreeMap<String, Usage>);
 impl Driver {
     /// Makes the next request, after a summary if the conversation is nearly too long.
     pub(super) fn compact_or_ask(&mut self, agent: &mut Agent, host: &mut dyn Host) {
+        if is_complete(agent) {
+            return self.pending.push_back((agent.id.clone(), Input::Complete));
+        }
         if self.is_over_budget(agent) {
             return self.pending.push_back((agent.id.clone(), Input::OverBudget));
         }
@@ -288,18 +292,30 @@ impl Driver {
             }),
         );
         let trigger = order.trigger.name();
-        let more = json!({"trigger": trigger, "compact_summary": summary});
-        let _ = self.hook(agent, ("PostCompact", trigger), more, Then::Nothing, host);
-        let then = match order.trigger {
+        let next = match order.trigger {
             Trigger::Auto => Then::Ask,
             Trigger::Manual => {
                 agent.count.text = format!("Compacted. {words}");
                 Then::Over(Outcome::Answered(None))
             }
         };
+        let more = json!({"trigger": trigger, "compact_summary": summary});
+        let then = Then::Compacted(trigger, more, Box::new(next));
         let more = json!({"source": "compact", "model": agent.asking.model});
         self.hook_then(agent, ("SessionStart", "compact"), more, then, host);
     }
+}
+
+/// Whether the turn has returned what a program asked for, and nobody has said more since: no
+/// person, and no hook for the end of the turn.
+fn is_complete(agent: &Agent) -> bool {
+    let last = agent.turn.messages().last();
+    let says =
+        |block: &String| text_of(block).is_some_and(|text| !text.starts_with("<system-reminder>"));
+    agent.id == AgentId::Main
+        && agent.stops == 0
+        && agent.site.output.is_given()
+        && last.is_some_and(|last| !last.blocks.iter().any(says))
 }
 
 /// The contents of a file that may be read without a question, and is short enough.

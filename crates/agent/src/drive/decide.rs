@@ -151,6 +151,8 @@ impl Driver {
             let call = call(&wanted);
             let text = format!("{} was put off by a hook: {why}", call.name);
             if agent.id == AgentId::Main {
+                // What answers it later is no result, and no hook hears of it.
+                agent.calls.remove(&call.id);
                 host.event(&agent.id, &Event::Notice(text));
                 return decided(Ruling::Defer);
             }
@@ -193,6 +195,13 @@ impl Driver {
                     .put(agent, wanted, &judgement, host)
                     .map_or(Carried::On, Carried::Next);
             }
+        }
+        // A hook that wants a person is not answered by another hook where there is none.
+        let wants_person = matches!(&verdict.permission, Some((Permission::Ask, _)))
+            && judgement.decision == Decision::Ask
+            && self.about.audience != Audience::Person;
+        if wants_person {
+            return self.put(agent, wanted, &judgement, host).map_or(Carried::On, Carried::Next);
         }
         match judgement.decision {
             Decision::Allow if verdict.input.is_some() => decided(Ruling::Change(wanted.input)),

@@ -3,6 +3,8 @@
 //! Invariants: what waits for hooks happens only after all of them have said something, or their
 //! time is over; hooks that nobody waits for any more (the turn was stopped) decide nothing.
 
+mod said;
+
 use std::collections::{BTreeMap, HashMap};
 use std::thread;
 
@@ -23,18 +25,19 @@ use crate::host::{Audience, Callback, Host};
 use crate::permit::{Mode, Permit};
 use crate::prelude::PreludeAuthor;
 use crate::settings::Source;
-use crate::tool::{Answer, Call, Cancel, Content, MOST_REMINDERS, OUTPUT_REMINDER, Site};
+use crate::tool::{Answer, Call, Cancel, MOST_REMINDERS, OUTPUT_REMINDER, Site};
 use crate::turn::{Input, Outcome, Wanted};
+use said::{ended, remarks, replaced};
 
 /// What happens after hooks.
 #[derive(Debug)]
 pub(super) enum Then {
     /// A session begins with this prompt.
     Begin(Said),
+    /// A prompt is taken, or the command that it is.
+    Prompt(Said),
     /// A command of the user is expanded.
     Expand(Said),
-    /// A prompt is taken.
-    Prompt(Said),
     /// A call is decided about.
     Call(Wanted),
     /// A call that needs a question is put to somebody.
@@ -57,6 +60,8 @@ pub(super) enum Then {
     Switch(Value, String),
     /// The conversation is summarised.
     Compact(super::compacting::Order),
+    /// It has been: what the hooks for that learn, and what comes next.
+    Compacted(&'static str, Value, Box<Then>),
     /// Nothing.
     Nothing,
 }
@@ -74,7 +79,21 @@ pub(super) struct Running {
     has_commands: bool,
     ran: Vec<(Hook, Ran)>,
     cancel: Cancel,
+    /// What is started once the message before it has been shown.
+    held: Option<Held>,
 }
+
+/// Hooks that are not started yet.
+#[derive(Debug)]
+struct Held {
+    hooks: Vec<Hook>,
+    input: Value,
+    /// The call that they are about.
+    call: Option<String>,
+}
+
+/// The event of a message that is shown: its hooks end before others of that agent begin.
+const SHOWN: &str = "MessageDisplay";
 
 /// All hooks that run, by number.
 #[derive(Debug, Default)]
@@ -89,6 +108,19 @@ impl Runs {
     /// Whether any hook runs that something waits for.
     pub(super) fn has_any(&self) -> bool {
         !self.all.is_empty()
+    }
+
+    /// Whether hooks of this agent that begin now would overtake those for a message.
+    fn must_wait(&self, agent: &AgentId) -> bool {
+        let mut of_agent = self.all.values().filter(|run| run.agent == *agent);
+        of_agent.any(|run| run.event == SHOWN || run.held.is_some())
+    }
+
+    /// The next hooks of an agent that may begin.
+    fn next_held(&self, agent: &AgentId) -> Option<u64> {
+        let mut of_agent = self.all.iter().filter(|(_, run)| run.agent == *agent);
+        let (number, run) = of_agent.find(|(_, run)| run.event == SHOWN || run.held.is_some())?;
+        run.held.is_some().then_some(*number)
     }
 
     /// Forgets the hooks that an agent waits for. Returns what would have come after them.
@@ -137,9 +169,35 @@ impl Driver {
             return Err(then);
         }
         let input = self.hook_input(agent, event, more);
+        let subject = if hook::is_of_tools(event) { hook::tool_name(subject) } else { subject };
         let name = if subject.is_empty() { event.into() } else { format!("{event}:{subject}") };
         let number = self.runs.next;
         self.runs.next += 1;
+        let must_wait = self.runs.must_wait(&agent.id);
+        let held = Held { hooks, input, call: of_call.map(|call| call.id) };
+        let running = Running {
+            agent: agent.id.clone(),
+            event,
+            name,
+            then,
+            callbacks: HashMap::new(),
+            has_commands: false,
+            ran: Vec::new(),
+            cancel: Cancel::default(),
+            held: Some(held),
+        };
+        self.runs.all.insert(number, running);
+        if !must_wait {
+            self.launch(agent, number, host);
+        }
+        Ok(())
+    }
+
+    /// Starts hooks.
+    fn launch(&mut self, agent: &Agent, number: u64, host: &mut dyn Host) {
+        let Some(run) = self.runs.all.get_mut(&number) else { return };
+        let Some(Held { hooks, input, call }) = run.held.take() else { return };
+        let (event, name, cancel) = (run.event, run.name.clone(), run.cancel.clone());
         let (mut commands, mut callbacks) = (Vec::new(), HashMap::new());
         let mut ran = Vec::new();
         for hook in hooks {
@@ -155,8 +213,8 @@ impl Driver {
                     commands.push((id, hook));
                 }
                 Action::Callback(callback) => {
-                    let call = of_call.as_ref().map(|call| call.id.as_str());
-                    let asked = Callback { request: &id, callback, input: &input, call };
+                    let asked =
+                        Callback { request: &id, callback, input: &input, call: call.as_deref() };
                     if host.call_back(&asked) {
                         let late = Report::Late(id.clone());
                         self.alarms.set(hook.timeout, agent.id.clone(), late);
@@ -168,29 +226,24 @@ impl Driver {
                 }
             }
         }
-        let cancel = Cancel::default();
         let has_commands = !commands.is_empty();
         if has_commands {
-            let start = Start {
-                input: input.to_string(),
-                variables: self.hook_variables(agent),
-                cancel: cancel.clone(),
-            };
+            let start =
+                Start { input: input.to_string(), variables: self.hook_variables(agent), cancel };
             let (notes, id, site) = (self.notes.clone(), agent.id.clone(), agent.site.clone());
             thread::spawn(move || {
                 let ran = run::commands(&commands, &start, &site);
                 let _ = notes.send(Note::From(id, Report::Hooked(number, ran)));
             });
         }
-        let agent = agent.id.clone();
-        let running = Running { agent, event, name, then, callbacks, has_commands, ran, cancel };
-        self.runs.all.insert(number, running);
-        if !has_commands && self.runs.all.get(&number).is_some_and(|run| run.callbacks.is_empty()) {
+        if !has_commands && callbacks.is_empty() {
             // It goes on with the next note, as if the hooks had taken a moment.
-            let id = self.runs.all.get(&number).map(|run| run.agent.clone()).unwrap_or_default();
+            let id = agent.id.clone();
             let _ = self.notes.send(Note::From(id, Report::Hooked(number, Vec::new())));
         }
-        Ok(())
+        if let Some(run) = self.runs.all.get_mut(&number) {
+            (run.callbacks, run.has_commands, run.ran) = (callbacks, has_commands, ran);
+        }
     }
 
     fn hook_input(&self, agent: &Agent, event: &str, more: Value) -> Value {
@@ -218,6 +271,12 @@ impl Driver {
         input.insert("hook_event_name".to_owned(), event.into());
         if let Value::Object(more) = more {
             input.extend(more);
+        }
+        let calls = input.get_mut("tool_calls").and_then(Value::as_array_mut);
+        let names = calls.into_iter().flatten().filter_map(|call| call.get_mut("tool_name"));
+        names.for_each(rename);
+        if let Some(name) = input.get_mut("tool_name") {
+            rename(name);
         }
         let mut input = Value::Object(input);
         agent.site.secrets.clean_value(&mut input);
@@ -288,7 +347,8 @@ impl Driver {
 
     /// Goes on if all hooks of a run are done.
     fn settle(&mut self, number: u64, host: &mut dyn Host) {
-        let is_open = |run: &Running| run.has_commands || !run.callbacks.is_empty();
+        let is_open =
+            |run: &Running| run.has_commands || run.held.is_some() || !run.callbacks.is_empty();
         if self.runs.all.get(&number).is_none_or(is_open) {
             return;
         }
@@ -316,6 +376,9 @@ impl Driver {
         }
         for text in verdict.failures.iter().chain(&verdict.messages) {
             host.event(&agent.id, &Event::Notice(text.clone()));
+        }
+        while let Some(number) = self.runs.next_held(&run.agent) {
+            self.launch(&agent, number, host);
         }
         self.after(&mut agent, (run.event, &run.name), run.then, verdict, host);
         self.agents.insert(run.agent, agent);
@@ -360,7 +423,7 @@ impl Driver {
                 self.entitle(agent, verdict.title.clone());
                 self.remark(&id, remarks);
                 self.halt(&id, verdict.halt);
-                self.take_prompt(agent, utterance, host);
+                self.accept(agent, utterance, host);
             }
             Then::Call(wanted) => {
                 self.remark(&id, remarks);
@@ -406,6 +469,10 @@ impl Driver {
             Then::Stop(outcome) => self.stopping(agent, outcome, event, &verdict, host),
             Then::Switch(line, model) => self.switch_model(agent, &line, model, &verdict, host),
             Then::Compact(order) => self.compact_after(agent, order, &verdict, host),
+            Then::Compacted(trigger, more, next) => {
+                self.remark(&id, remarks);
+                self.hook_then(agent, ("PostCompact", trigger), more, *next, host);
+            }
             Then::Nothing => self.remark(&id, remarks),
         }
     }
@@ -485,6 +552,12 @@ impl Driver {
     ) -> Option<Outcome> {
         let is_main = agent.id == AgentId::Main;
         let text = agent.count.text.clone();
+        let outcome = match outcome {
+            Outcome::MaxTurns(_) if is_main && agent.site.output.is_given() => {
+                Outcome::Answered(Some("tool_use".to_owned()))
+            }
+            outcome => outcome,
+        };
         match &outcome {
             Outcome::Answered(_) => match agent.site.output.reminds() {
                 Some(false) => {}
@@ -681,21 +754,10 @@ fn fits(rule: &Rule, call: &Call, site: &Site) -> bool {
     }
 }
 
-/// A hook has ended.
-fn ended((event, name): (&str, &str), ran: &Ran) -> Event {
-    let outcome = match (ran.code, &ran.trouble) {
-        (Some(0), None) => "success",
-        (None, Some(_)) => "cancelled",
-        _ => "error",
-    };
-    Event::HookEnded {
-        id: ran.id.clone(),
-        event: event.into(),
-        name: name.into(),
-        stdout: ran.stdout.clone(),
-        stderr: ran.stderr.clone(),
-        code: ran.code,
-        outcome,
+/// Gives a tool the name by which hooks know it.
+fn rename(name: &mut Value) {
+    if let Some(known) = name.as_str().map(hook::tool_name).map(str::to_owned) {
+        *name = known.into();
     }
 }
 
@@ -703,53 +765,6 @@ fn ended((event, name): (&str, &str), ran: &Ran) -> Event {
 pub(super) fn words(utterance: &Said) -> String {
     let texts: Vec<String> = utterance.blocks.iter().filter_map(|block| text_of(block)).collect();
     texts.join("\n")
-}
-
-/// What hooks have to say to the model.
-fn remarks(event: &str, name: &str, verdict: &Verdict) -> Vec<String> {
-    let mut texts = Vec::new();
-    let context = |text: &String| tagged(&format!("{name} hook additional context: {text}"));
-    texts.extend(verdict.contexts.iter().map(context));
-    if matches!(event, "SessionStart" | "UserPromptSubmit") {
-        let printed = |text: &String| tagged(&format!("{name} hook success: {text}"));
-        texts.extend(verdict.printed.iter().map(printed));
-    }
-    if matches!(event, "PostToolUse" | "PostToolUseFailure") {
-        let blocked = |(command, why): &(Option<String>, String)| {
-            let by =
-                command.as_ref().map_or(String::new(), |by| format!(" from command: \"{by}\""));
-            tagged(&format!("{name} hook blocking error{by}: {why}"))
-        };
-        texts.extend(verdict.blocks.iter().map(blocked));
-    }
-    texts
-}
-
-/// The result of a call, as a hook has changed it: if it has the form of what the tool returns.
-fn replaced(answer: Answer, output: Option<&Value>) -> Answer {
-    let Some(output) = output else { return answer };
-    let detail: Value = serde_json::from_str(answer.detail.get()).unwrap_or_default();
-    let text = match (output, &detail) {
-        (Value::String(text), _) => Some(text.clone()),
-        (Value::Object(new), Value::Object(old)) if new.keys().all(|key| old.contains_key(key)) => {
-            new.get("stdout").and_then(Value::as_str).map(|stdout| {
-                let stderr = new.get("stderr").and_then(Value::as_str).unwrap_or_default();
-                format!("{stdout}{stderr}")
-            })
-        }
-        _ => None,
-    };
-    let Some(text) = text else { return answer };
-    let detail = if output.is_object() {
-        let mut whole = detail;
-        if let (Value::Object(whole), Value::Object(new)) = (&mut whole, output) {
-            whole.extend(new.clone());
-        }
-        crate::tool::raw(&whole)
-    } else {
-        answer.detail
-    };
-    Answer { content: Content::Text(text), detail, ..answer }
 }
 
 #[cfg(test)]

@@ -41,19 +41,29 @@ impl Driver {
         }
     }
 
-    /// A prompt is next: a command is expanded first.
+    /// A prompt is next.
     pub(super) fn submit(&mut self, agent: &mut Agent, mut utterance: Said, host: &mut dyn Host) {
-        let text = words(&utterance);
         // Its hooks learn the id of its record.
         let id = agent.recorder.free_id(utterance.id.as_deref());
         utterance.id = Some(id.clone());
         agent.prompt = Some(id);
+        let more = json!({"prompt": words(&utterance)});
+        let then = Then::Prompt(utterance);
+        if let Err(Then::Prompt(utterance)) =
+            self.hook(agent, ("UserPromptSubmit", ""), more, then, host)
+        {
+            self.accept(agent, utterance, host);
+        }
+    }
+
+    /// Takes a prompt that its hooks let through: a command is expanded first.
+    pub(super) fn accept(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
         let Some((slash, rest)) = self.called(&utterance) else {
-            return self.submit_plain(agent, utterance, host);
+            return self.take_prompt(agent, utterance, host);
         };
         let more = json!({
             "expansion_type": "slash_command", "command_name": slash.name, "command_args": rest,
-            "command_source": slash.author.settings(), "prompt": text,
+            "command_source": slash.author.settings(), "prompt": words(&utterance),
         });
         let name = slash.name.clone();
         let then = Then::Expand(utterance);
@@ -74,7 +84,7 @@ impl Driver {
     /// Runs the shell commands of a command, if they may run.
     pub(super) fn expand(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
         let Some((slash, rest)) = self.called(&utterance) else {
-            return self.submit_plain(agent, utterance, host);
+            return self.take_prompt(agent, utterance, host);
         };
         self.lend(agent, &slash);
         let pieces = slash.pieces(&rest);
@@ -129,19 +139,7 @@ impl Driver {
     }
 
     fn expanded(&mut self, agent: &mut Agent, utterance: Said, body: String, host: &mut dyn Host) {
-        let utterance = Said { body: Some(body), ..utterance };
-        self.submit_plain(agent, utterance, host);
-    }
-
-    /// A prompt is next, and is no command any more.
-    fn submit_plain(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
-        let more = json!({"prompt": words(&utterance)});
-        let then = Then::Prompt(utterance);
-        if let Err(Then::Prompt(utterance)) =
-            self.hook(agent, ("UserPromptSubmit", ""), more, then, host)
-        {
-            self.take_prompt(agent, utterance, host);
-        }
+        self.take_prompt(agent, Said { body: Some(body), ..utterance }, host);
     }
 
     /// Takes a prompt, with what it mentions and what its command stands for.

@@ -10,6 +10,11 @@ use rules::names;
 const OF_TOOLS: [&str; 5] =
     ["PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"];
 
+/// Whether an event is about a tool.
+pub(crate) fn is_of_tools(event: &str) -> bool {
+    OF_TOOLS.contains(&event)
+}
+
 /// Events that are about nothing that a matcher could name: what stands there has no meaning.
 const WITHOUT: [&str; 10] = [
     "PostToolBatch",
@@ -57,8 +62,7 @@ impl Matcher {
                 format!("its matcher `{text}` is no regular expression that is understood here")
             })?)
         };
-        let is_of_tools = OF_TOOLS.contains(&event);
-        Ok(Some(Matcher { text: text.to_owned(), fits, is_of_tools }))
+        Ok(Some(Matcher { text: text.to_owned(), fits, is_of_tools: is_of_tools(event) }))
     }
 
     pub(super) fn fits(&self, subject: &str) -> bool {

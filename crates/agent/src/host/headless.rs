@@ -200,6 +200,11 @@ impl Headless {
         self.tell(&event);
     }
 
+    /// Whether the output has what hooks of an event do: always at the start, as the original does.
+    fn shows_hooks(&self, event: &str) -> bool {
+        self.init.shows_hooks || event == "SessionStart"
+    }
+
     fn status(&mut self, status: Option<&str>) {
         self.tell(&json!({
             "type": "system", "subtype": "status", "status": status,
@@ -296,14 +301,14 @@ impl Listener for Headless {
                     },
                 }));
             }
-            Event::HookStarted { id, event, name } if self.init.shows_hooks => {
+            Event::HookStarted { id, event, name } if self.shows_hooks(event) => {
                 self.tell(&json!({
                     "type": "system", "subtype": "hook_started", "hook_id": id, "hook_name": name,
                     "hook_event": event, "session_id": self.init.session, "uuid": self.nature.id(),
                 }));
             }
             Event::HookEnded { id, event, name, stdout, stderr, code, outcome }
-                if self.init.shows_hooks =>
+                if self.shows_hooks(event) =>
             {
                 self.tell(&json!({
                     "type": "system", "subtype": "hook_response", "hook_id": id, "hook_name": name,

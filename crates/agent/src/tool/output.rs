@@ -50,6 +50,11 @@ impl OutputTool {
         (state.reminders <= MOST).then_some(true)
     }
 
+    /// Whether the turn has returned something.
+    pub(crate) fn is_given(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).value.is_some()
+    }
+
     /// What the turn returned; the next one begins.
     pub(crate) fn take(&self) -> Option<Value> {
         std::mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner)).value

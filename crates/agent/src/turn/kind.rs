@@ -42,6 +42,8 @@ pub enum Input {
     Halt(String),
     /// The run has cost what it may cost: the turn ends before the next request.
     OverBudget,
+    /// The turn has returned what it was asked for, and the model has nothing to add.
+    Complete,
     /// The user wants the turn to stop.
     Interrupt,
     /// Something could not be recorded.

@@ -98,7 +98,8 @@ fn the_result_has_the_form_that_was_asked_for() {
     assert_eq!(result["structured_output"], json!({"n": 4}), "{out:?}");
     assert_eq!((&result["subtype"], &result["result"]), (&json!("success"), &json!(r#"{"n":4}"#)));
     let requests = lab.server.requests();
-    assert_eq!(requests.len(), 4);
+    // The turn ends with the value: nobody asks for more words.
+    assert_eq!(requests.len(), 3);
     let tools = requests[0]["tools"].as_array().unwrap();
     let tool = tools.iter().find(|tool| tool["name"] == "StructuredOutput").unwrap();
     assert_eq!(tool["input_schema"], serde_json::from_str::<Value>(form).unwrap());
@@ -108,8 +109,9 @@ fn the_result_has_the_form_that_was_asked_for() {
 
     // Text output is the JSON alone; a model that never returns it fails after some reminders.
     let mut lab = Lab::says(&[&[call("c1", "StructuredOutput", &json!({"n": 5}))], &[text("Ok.")]]);
-    let out = lab.run(&["Count.", "--json-schema", form]);
+    let out = lab.run(&["Count.", "--json-schema", form, "--max-turns", "1"]);
     assert_eq!(String::from_utf8_lossy(&out.stdout), "{\"n\":5}\n", "{out:?}");
+    assert_eq!((out.status.code(), lab.server.requests().len()), (Some(0), 1));
     let mut lab = Lab::says(&[]);
     let out = lab.run(&with(&["Count.", "--json-schema", form]));
     let result = events(&out).pop().unwrap();
