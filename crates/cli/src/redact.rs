@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
-use transcript::conversation::place::Session;
+use transcript::conversation::place::{Session, agents, secrets};
 use transcript::format::secret::{Cover, Custom, Redactor};
-use workshop::Unreadable;
 
 use crate::failure::Failure;
 use crate::text::printable;
@@ -244,8 +243,9 @@ fn compiled(config: &RedactConfig) -> Result<Vec<Box<dyn Custom>>, Failure> {
 /// The secrets of a session, by these rules. They are looked for in all of its files, so that
 /// each is hidden wherever it stands, as `quipu redact` does.
 pub(crate) fn cover_of(redactor: Arc<Redactor>, session: &Session) -> Result<Cover, Failure> {
-    let looked = workshop::look_through(session, &redactor, Unreadable::Skip)?;
-    Ok(Cover::new(redactor, looked.values))
+    let values = secrets(session, agents(session), &redactor);
+    let values = values.map_err(|error| Failure::mixed(&session.path, error))?;
+    Ok(Cover::new(redactor, values))
 }
 
 /// What was redacted, in words: `3 secrets redacted: 2 github-token, 1 aws-key`. `None` if nothing

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value as Data;
-use transcript::format::secret::{Mask, Redactor};
+use transcript::conversation::place::{Agent, Session, secrets};
+use transcript::format::secret::{Cover, Mask, Redactor};
 use transcript::format::time::Time;
 
 use crate::content::Text;
@@ -29,6 +30,8 @@ pub struct Telling {
     pub content: Content,
     /// Finds the secrets to redact; None if nothing is redacted.
     pub redact: Option<Arc<Redactor>>,
+    /// The secrets of the session that is told of: each is hidden wherever it stands.
+    pub(crate) known: Option<Arc<Cover>>,
     /// The most bytes that a text may have.
     pub longest: usize,
     /// The id of the user, if it is to be sent.
@@ -50,6 +53,7 @@ impl Default for Telling {
             profile: Profile::Lean,
             content: Content::Full,
             redact: Some(Arc::default()),
+            known: None,
             longest: LONGEST,
             user: None,
             tags: vec!["claude-code".to_owned()],
@@ -112,6 +116,15 @@ pub struct Told {
 }
 
 impl Telling {
+    /// The same for the spans of a session, whose files are looked through for secrets. The
+    /// placeholders have no numbers: turns are sent one by one, while the session grows.
+    pub fn of_session(&self, session: &Session, agents: &[Agent]) -> transcript::Result<Telling> {
+        let Some(redactor) = &self.redact else { return Ok(self.clone()) };
+        let values = secrets(session, agents.to_vec(), redactor)?;
+        let cover = Cover::new(Arc::clone(redactor), values).without_numbers();
+        Ok(Telling { known: Some(Arc::new(cover)), ..self.clone() })
+    }
+
     /// What is sent of a span; None if the profile has no place for it.
     pub fn tell(&self, span: &Span) -> Option<Told> {
         match self.profile {
@@ -143,7 +156,11 @@ impl Telling {
 
     /// Redacts secrets. The number of secrets is not needed here.
     fn mask(&self) -> Mask<'_> {
-        self.redact.as_deref().map_or_else(Mask::none, Mask::new)
+        match (&self.known, &self.redact) {
+            (Some(known), _) => Mask::of(known),
+            (None, Some(redactor)) => Mask::new(redactor),
+            (None, None) => Mask::none(),
+        }
     }
 
     /// The name of a span. If names are withheld, names that people give (to MCP servers and

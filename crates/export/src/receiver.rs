@@ -323,6 +323,7 @@ impl Settings<'_> {
             longest: longest.unwrap_or(usual.longest),
             user: user().or_else(|| config.user.clone()),
             tags,
+            known: None,
             environment: self
                 .variable("LANGFUSE_TRACING_ENVIRONMENT")
                 .or_else(|| config.environment.clone()),

@@ -180,7 +180,7 @@ impl<'a> Shipper<'a> {
         if is_as_it_was && self.known.repeat == Repeat::Never && !self.is_in_doubt {
             return Ok(Made { known: state.done.len(), ..Made::default() });
         }
-        let family = WithAgents::open_with(session, agents)?;
+        let family = WithAgents::open_with(session, agents.clone())?;
         let is_whole = family.unreadable.is_empty();
         let copied = self.origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, self.ids, &closing, &copied);
@@ -188,6 +188,8 @@ impl<'a> Shipper<'a> {
         let theirs = imported(&plan, self.imported.get(session.id.as_str()).copied());
         let is_cc_langfuse = self.telling.profile == Profile::CcLangfuse;
         let mut left = 0;
+        // Only if something is sent: it reads all files of the session.
+        let mut told = None;
         let mut progress = Progress::new(&plan, session.size, watch);
         for shipment in plan.shipments() {
             let unit = shipment.unit;
@@ -214,7 +216,11 @@ impl<'a> Shipper<'a> {
             } else {
                 made.turns += usize::from(unit.is_turn());
                 made.runs += usize::from(!unit.is_turn());
-                made.spans += self.unit(&plan, shipment, give, &mut progress)?;
+                let telling = match &told {
+                    Some(telling) => telling,
+                    None => told.insert(self.telling.of_session(session, &agents)?),
+                };
+                made.spans += self.unit((&plan, telling), shipment, give, &mut progress)?;
                 self.known.add(shipment);
             }
         }
@@ -238,12 +244,12 @@ impl<'a> Shipper<'a> {
 
     fn unit(
         &mut self,
-        plan: &Plan,
+        (plan, telling): (&Plan, &Telling),
         shipment: Shipment<'_>,
         give: Give<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<usize, ShipError> {
-        let (telling, batch) = (self.telling, &mut self.batch);
+        let batch = &mut self.batch;
         let (mut count, mut is_closed) = (0, false);
         let read = plan.spans(shipment, &mut |span| {
             progress.step();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use index::catalog::agent_of;
 use transcript::client::check::{Report, check_and_keep};
 use transcript::client::history::Rules;
-use transcript::conversation::place::{Agent, is_agent};
+use transcript::conversation::place::{Agent, is_agent, secrets};
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::{CountedFile, Ledger};
@@ -219,8 +219,17 @@ fn cover_of(policy: &Policy, ledger: &Ledger, group: &Group) -> Result<Option<Co
         return Ok(None);
     };
     let mut values = Values::default();
-    for number in &group.files {
-        let file = files::open(&ledger.sources[*number].path).map_err(transcript::Error::from)?;
+    let files = group.files.iter().map(|number| &ledger.sources[*number]);
+    let (mut agents, mains): (Vec<_>, Vec<_>) = files.partition(|file| is_agent(&file.path));
+    for main in mains {
+        let is_its = |file: &&CountedFile| file.project == main.project;
+        let its = agents.extract_if(.., |file| is_its(file)).map(|file| &file.path);
+        let its = its.cloned().map(Agent::at).collect();
+        values.add_all(secrets(&Session::at(&main.path)?, its, redactor)?);
+    }
+    // The session's own file is gone.
+    for agent in agents {
+        let file = files::open(&agent.path).map_err(transcript::Error::from)?;
         survey(&file, Form::Lines, redactor, None, &mut values)?;
     }
     Ok(Some(Cover::new(Arc::clone(redactor), values)))

@@ -14,7 +14,7 @@ use transcript::client::change::{self, Graft, Renames};
 use transcript::conversation::Conversation;
 use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::id::AgentId;
-use transcript::conversation::place::{Session, Thing, agents, belongings};
+use transcript::conversation::place::{Session, Thing, agents, belongings, obstacle, roots};
 use transcript::format::file::read_at;
 use transcript::format::limit;
 use transcript::format::secret::Cover;
@@ -328,30 +328,6 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
         at += size;
     }
     Ok(true)
-}
-
-/// The folders that contain what belongs to a session. Each of them may be a link that the user
-/// made.
-pub(crate) fn roots(session: &Session) -> Vec<PathBuf> {
-    let Some(project) = session.path.parent() else { return Vec::new() };
-    let mut roots = vec![project.to_owned()];
-    if let Some(home) = project.parent().and_then(Path::parent) {
-        roots.extend([home.join("file-history"), home.join("todos")]);
-        if project.parent().is_some_and(|folder| folder.ends_with("projects")) {
-            roots.extend([home.to_owned(), home.join("projects")]);
-        }
-    }
-    roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect()
-}
-
-/// Why a file cannot be copied.
-pub(crate) fn obstacle(path: &Path, roots: &[PathBuf]) -> Option<&'static str> {
-    let Ok(real) = fs::canonicalize(path) else { return Some("a broken link") };
-    if !roots.iter().any(|root| real.starts_with(root)) {
-        return Some("a link that leads out of the home");
-    }
-    let is_file = fs::metadata(&real).is_ok_and(|found| found.is_file());
-    (!is_file).then_some("not a regular file")
 }
 
 /// How many there are of each.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use files::Attributes;
 use transcript::client::change::{self, Renames, Subject};
 use transcript::client::history::Rules;
-use transcript::conversation::place::{Belonging, Session, Thing, belongings};
+use transcript::conversation::place::{Belonging, Session, Thing, belongings, obstacle, roots};
 use transcript::format::file::read_at;
 use transcript::format::limit;
 use transcript::format::secret::{
@@ -24,7 +24,6 @@ use transcript::format::secret::{
 
 pub use elsewhere::{Elsewhere, Stand};
 
-use crate::copies::{obstacle, roots};
 use crate::error::{Error, OutputError};
 use crate::job::{Force, Job};
 use crate::store::{Leaving, Mark, Ready};
@@ -110,19 +109,7 @@ fn changeable<'p>(session: &Session, path: &'p Path) -> Option<&'p Path> {
 
 /// What a file that belongs to a session contains.
 pub fn form_of(thing: Thing, path: &Path) -> Form {
-    match thing {
-        Thing::Transcript | Thing::Agent | Thing::History => Form::Lines,
-        Thing::AgentMeta | Thing::Todos | Thing::IndexRow => Form::Json,
-        Thing::ToolResult | Thing::SideFile | Thing::FileHistory | Thing::Plan => by_name(path),
-    }
-}
-
-fn by_name(path: &Path) -> Form {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("jsonl") => Form::Lines,
-        Some("json") => Form::Json,
-        _ => Form::Text,
-    }
+    thing.form(path)
 }
 
 /// Writes a file of a session without its secrets, and searches what it wrote. `lines` are the

@@ -324,19 +324,19 @@ fn what_cannot_be_read_or_written_is_said() {
 }
 
 /// A server that ends with this, and what one needs to ask it.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     host: String,
     port: String,
     cookie: String,
     /// Where the pages are, and the first one below that.
     root: String,
-    first: String,
+    pub(crate) first: String,
     start: String,
 }
 
 impl Server {
-    fn start(env: &Env, args: &[&str]) -> Server {
+    pub(crate) fn start(env: &Env, args: &[&str]) -> Server {
         let mut command = env.command(&[&["view", "--no-open"], args].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
@@ -371,7 +371,7 @@ impl Server {
     }
 
     /// A part of a page, by its address below the root.
-    fn get(&self, page: &str) -> String {
+    pub(crate) fn get(&self, page: &str) -> String {
         let more = format!("{}X-Quipu: part\r\n", self.cookie);
         self.ask(&format!("{}{page}", self.root), &self.host, &more)
     }

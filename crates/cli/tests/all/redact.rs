@@ -1,6 +1,7 @@
 //! Secrets of all kinds in all places, through every way out; and what only looks like one.
 
 mod kinds;
+mod known;
 mod planted;
 
 use std::collections::{HashMap, HashSet};

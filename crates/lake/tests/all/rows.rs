@@ -300,14 +300,23 @@ fn what_was_said_hides_a_secret_also_where_no_rule_knows_it() {
         &format!("\"text\":\"I have tried {word} there\""),
         1,
     );
+    // Another one is known only by a file of the session.
+    let other = "Kp3nWs8vBd5yQ2";
+    let lines = lines.replacen("walnuts", &format!("walnuts {other}"), 1).replacen(
+        &format!("tried {word}"),
+        &format!("tried {word} and {other}"),
+        1,
+    );
     let scene = Scene::new();
     scene.put("-p/one.jsonl", &lines);
+    scene.put("-p/one/tool-results/env.txt", &format!("API_TOKEN={other}\n"));
     let mut policy = policy("m1");
     policy.content = Content::Full;
     policy.raw = RawLines::Pushed;
     scene.push_as(&policy);
     let texts = all_texts(&scene);
     assert!(texts.contains("I have tried [redacted:") && !texts.contains(word), "{texts}");
+    assert!(!texts.contains(other), "{texts}");
 }
 
 #[test]

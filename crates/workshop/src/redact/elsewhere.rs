@@ -9,12 +9,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use transcript::conversation::place::Session;
+use transcript::conversation::place::{Session, Thing};
 use transcript::format::file::read_at;
 use transcript::format::secret::Cover;
 use transcript::format::threads;
 
-use super::{by_name, hide};
+use super::hide;
 use crate::Workshop;
 use crate::error::Error;
 use crate::store::{self, Deed, Mark, Ready, Real};
@@ -180,7 +180,7 @@ impl Workshop {
             for (path, ready) in paths.iter().zip(&ready) {
                 let mark = Mark::of(path)?;
                 let mut file = files::create_private(&ready.temp)?;
-                hide(by_name(path), &files::open(path)?, cover, &mut file)?;
+                hide(Thing::SideFile.form(path), &files::open(path)?, cover, &mut file)?;
                 file.sync_all()?;
                 if stands_in(&ready.temp, cover)? {
                     let message = format!("`{}` would still have secrets", path.display());

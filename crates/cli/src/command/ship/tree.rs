@@ -40,9 +40,10 @@ pub(super) fn tree(
         let agents = origins.agents(session);
         let closing = Closing::by_time(session, &agents, world.now);
         let failed = |error| Failure::mixed(&session.path, error);
-        let family = WithAgents::open_with(session, agents).map_err(failed)?;
+        let family = WithAgents::open_with(session, agents.clone()).map_err(failed)?;
         let copied = origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, &ids, &closing, &copied);
+        let mut told = None;
         let mut drawn = Tree::default();
         let (mut unfinished, mut elsewhere, mut there) = (0, 0, 0);
         for shipment in plan.shipments() {
@@ -63,6 +64,10 @@ pub(super) fn tree(
                 continue;
             }
             known.add(shipment);
+            let telling = match &told {
+                Some(telling) => telling,
+                None => told.insert(telling.of_session(session, &agents).map_err(failed)?),
+            };
             let read = plan.spans(shipment, &mut |span| {
                 match telling.tell(&span) {
                     Some(profiled) if args.json => world.out.json(&as_json(&span, &profiled))?,

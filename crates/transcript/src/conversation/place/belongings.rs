@@ -180,9 +180,43 @@ fn session_of(path: &Path) -> Option<String> {
 /// For a session in a home, this is more than for one that is given by its path alone: the copies
 /// of edited files, the todo lists, the plans and the prompt history are in the home.
 pub fn belongings(session: &Session) -> Vec<Belonging> {
-    let plain = |thing, path| Belonging { thing, path, agent: None };
+    let mut found = in_folder(session, agents(session));
+    let project = session.path.parent();
+    if let Some(index) = project.map(|project| project.join("sessions-index.json"))
+        && mentions(&index, &session.id)
+    {
+        found.push(plain(Thing::IndexRow, index));
+    }
+    if let Some(root) = root(session) {
+        found.extend(in_home(session, root));
+        let history = root.join("history.jsonl");
+        if mentions(&history, &session.id) {
+            found.push(plain(Thing::History, history));
+        }
+    }
+    found
+}
+
+/// The same without what several sessions share, if the sub-agents' files are already known.
+pub(super) fn its_own(session: &Session, agents: Vec<Agent>) -> Vec<Belonging> {
+    let mut found = in_folder(session, agents);
+    found.extend(root(session).into_iter().flat_map(|root| in_home(session, root)));
+    found
+}
+
+fn plain(thing: Thing, path: PathBuf) -> Belonging {
+    Belonging { thing, path, agent: None }
+}
+
+/// The home, if the session is in one.
+fn root(session: &Session) -> Option<&Path> {
+    session.path.parent()?.parent()?.parent()
+}
+
+/// The session and what is in its folder.
+fn in_folder(session: &Session, agents: Vec<Agent>) -> Vec<Belonging> {
     let mut found = vec![plain(Thing::Transcript, session.path.clone())];
-    for agent in agents(session) {
+    for agent in agents {
         let (path, meta) = (agent.path.clone(), agent.meta.clone());
         found.push(Belonging { thing: Thing::Agent, path, agent: Some(agent) });
         found.extend(meta.map(|meta| plain(Thing::AgentMeta, meta)));
@@ -199,34 +233,29 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
     for path in others {
         add(Thing::SideFile, path);
     }
-    let project = session.path.parent();
-    if let Some(index) = project.map(|project| project.join("sessions-index.json"))
-        && mentions(&index, &session.id)
-    {
-        add(Thing::IndexRow, index);
+    found
+}
+
+/// What a home has of a session, apart from the prompt history.
+fn in_home(session: &Session, root: &Path) -> Vec<Belonging> {
+    let mut found = Vec::new();
+    let mut add = |thing: Thing, path: PathBuf| found.push(plain(thing, path));
+    // The file name can be anything; only a plain name may be joined to a path.
+    let is_name = Path::new(session.id.as_str())
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    let copies = root.join("file-history").join(session.id.as_str());
+    for path in is_name.then(|| listing(&copies).files).into_iter().flatten() {
+        add(Thing::FileHistory, path);
     }
-    if let Some(root) = project.and_then(Path::parent).and_then(Path::parent) {
-        // The file name can be anything; only a plain name may be joined to a path.
-        let is_name = Path::new(session.id.as_str())
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
-        let copies = root.join("file-history").join(session.id.as_str());
-        for path in is_name.then(|| listing(&copies).files).into_iter().flatten() {
-            add(Thing::FileHistory, path);
+    for path in listing(&root.join("todos")).files {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(session.id.as_str()) {
+            add(Thing::Todos, path);
         }
-        for path in listing(&root.join("todos")).files {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(session.id.as_str()) {
-                add(Thing::Todos, path);
-            }
-        }
-        for path in plans(session, &root.join("plans")) {
-            add(Thing::Plan, path);
-        }
-        let history = root.join("history.jsonl");
-        if mentions(&history, &session.id) {
-            add(Thing::History, history);
-        }
+    }
+    for path in plans(session, &root.join("plans")) {
+        add(Thing::Plan, path);
     }
     found
 }

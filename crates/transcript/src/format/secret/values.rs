@@ -22,6 +22,8 @@ const REMEMBERED: usize = 1 << 16;
 /// The shortest secret, and the shortest number, that is looked for in every place.
 pub(super) const SHORTEST: usize = 8;
 const SHORTEST_NUMBER: usize = 12;
+/// The shortest part of an address that is a secret on its own.
+const TOKEN: usize = 20;
 
 /// Secrets, in the order in which they were found.
 #[derive(Default)]
@@ -85,6 +87,14 @@ impl Values {
         self.list.len() - 1
     }
 
+    /// Adds the secrets of other files.
+    pub fn add_all(&mut self, others: Values) {
+        for Value { kind, mut forms, .. } in others.list {
+            let parts = forms.split_off(1);
+            self.add(&kind, &forms[0], parts);
+        }
+    }
+
     /// Adds a part to a secret.
     pub(super) fn add_part(&mut self, number: usize, part: &[u8]) {
         if let Some(value) = self.list.get_mut(number) {
@@ -136,6 +146,11 @@ pub(super) fn parts_of(hit: &Hit<'_>) -> Vec<Vec<u8>> {
                 (value.len() >= SHORTEST && is_made(value)).then(|| value.to_vec())
             });
             values.collect()
+        }
+        // The address is public up to its last parts.
+        "slack-webhook" | "discord-webhook" | "teams-webhook" => {
+            let parts = value.split(|byte| matches!(byte, b'/' | b'@' | b'?'));
+            parts.filter(|part| part.len() >= TOKEN && is_made(part)).map(<[u8]>::to_vec).collect()
         }
         "azure-sas" => {
             let equals = memchr::memchr(b'=', value).map(|equals| value[equals + 1..].to_vec());

@@ -1,0 +1,84 @@
+//! The secrets of a session, wherever in its files they stand.
+//!
+//! Invariants: a link that leads out of the home is not followed; a file that belongs to the
+//! session and cannot be read is passed over, the session's own is an error.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::belongings::its_own;
+use super::{Agent, Belonging, Session, Thing};
+use crate::format::secret::{Form, Redactor, Values, survey, survey_name};
+
+/// Looks through a session and everything that belongs to it alone: whoever hides these secrets
+/// hides each wherever it stands, not only where a rule recognizes it.
+pub fn secrets(
+    session: &Session,
+    agents: Vec<Agent>,
+    redactor: &Redactor,
+) -> crate::Result<Values> {
+    let mut values = Values::default();
+    let roots = roots(session);
+    for (number, one) in its_own(session, agents).into_iter().enumerate() {
+        if number > 0 && obstacle(&one.path, &roots).is_some() {
+            continue;
+        }
+        let found = look(&one, redactor, &mut values);
+        if number == 0 {
+            found?;
+        }
+        let inside = one.path.strip_prefix(session.folder()).ok();
+        for name in inside.into_iter().flat_map(Path::components) {
+            let name = name.as_os_str().to_string_lossy();
+            survey_name(&name, redactor, None, &mut values);
+        }
+    }
+    Ok(values)
+}
+
+fn look(one: &Belonging, redactor: &Redactor, values: &mut Values) -> crate::Result<()> {
+    let file = files::open(&one.path)?;
+    survey(&file, one.thing.form(&one.path), redactor, None, values)?;
+    Ok(())
+}
+
+impl Thing {
+    /// What such a file contains.
+    pub fn form(self, path: &Path) -> Form {
+        match self {
+            Thing::Transcript | Thing::Agent | Thing::History => Form::Lines,
+            Thing::AgentMeta | Thing::Todos | Thing::IndexRow => Form::Json,
+            Thing::ToolResult | Thing::SideFile | Thing::FileHistory | Thing::Plan => {
+                match path.extension().and_then(|ending| ending.to_str()) {
+                    Some("jsonl") => Form::Lines,
+                    Some("json") => Form::Json,
+                    _ => Form::Text,
+                }
+            }
+        }
+    }
+}
+
+/// The folders that contain what belongs to a session. Each of them may be a link that the user
+/// made.
+pub fn roots(session: &Session) -> Vec<PathBuf> {
+    let Some(project) = session.path.parent() else { return Vec::new() };
+    let mut roots = vec![project.to_owned()];
+    if let Some(home) = project.parent().and_then(Path::parent) {
+        roots.extend([home.join("file-history"), home.join("todos")]);
+        if project.parent().is_some_and(|folder| folder.ends_with("projects")) {
+            roots.extend([home.to_owned(), home.join("projects")]);
+        }
+    }
+    roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect()
+}
+
+/// Why a file cannot be read or copied as one of a session.
+pub fn obstacle(path: &Path, roots: &[PathBuf]) -> Option<&'static str> {
+    let Ok(real) = fs::canonicalize(path) else { return Some("a broken link") };
+    if !roots.iter().any(|root| real.starts_with(root)) {
+        return Some("a link that leads out of the home");
+    }
+    let is_file = fs::metadata(&real).is_ok_and(|found| found.is_file());
+    (!is_file).then_some("not a regular file")
+}
