@@ -193,6 +193,8 @@ const AGENT_NAMES: [u32; 3] = [2, 1, 92];
 #[derive(Debug)]
 pub struct Change {
     goes: Vec<bool>,
+    /// Those of them that the session has to which the others are added: references to them stay.
+    elsewhere: Vec<RowId>,
     edits: HashMap<RowId, Edit>,
     /// New lines, by the record whose line they follow.
     behind: HashMap<RowId, Vec<Vec<u8>>>,
@@ -278,6 +280,7 @@ impl Change {
     fn new(conversation: &Conversation) -> Change {
         Change {
             goes: vec![false; conversation.table.rows().len()],
+            elsewhere: Vec::new(),
             edits: HashMap::new(),
             behind: HashMap::new(),
             start: Vec::new(),

@@ -300,12 +300,6 @@ const ODD_SPLITS: &[Odd] = &[
     odd("/2.1.325/g_compact/", "split at 2", "4 turns -> [1, 4]", ONE_MORE),
     odd("/2.1.325/q_compact/", "split at 4", "8 turns -> [3, 6]", ONE_MORE),
     odd("/2.1.325/s_rewind_accept/", "split at 2", "2 turns -> [1, 2]", ONE_MORE),
-    odd(
-        "/2.1.325/s_rewind_accept/",
-        "split at 2",
-        "7 -> 7 messages",
-        "what both halves have is there twice when they are merged: calls have other ids",
-    ),
     odd("/2.1.325/q_compact/", "split at 2, first", "full -> loss", REFUSED),
     odd(
         "/2.1.325/v_screen/",

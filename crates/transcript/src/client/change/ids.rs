@@ -10,7 +10,7 @@
 use std::mem;
 use std::ops::Range;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use memchr::{memchr, memmem};
 
 use super::splice::{Splices, range_of};
@@ -31,8 +31,8 @@ pub struct Renames {
     odd_records: HashSet<String>,
     /// Sub-agents whose files need new names: old and new id.
     agents: Vec<(String, String)>,
-    /// A single id with a new one of its own.
-    place: Option<(u128, String)>,
+    /// Ids with new ones of their own.
+    places: HashMap<u128, String>,
 }
 
 /// The length of an id, and the places of its dashes.
@@ -58,7 +58,7 @@ impl Renames {
             odd_sessions: HashSet::new(),
             odd_records: HashSet::new(),
             agents: Vec::new(),
-            place: None,
+            places: HashMap::new(),
         };
         renames.learn_session(old);
         renames
@@ -74,12 +74,14 @@ impl Renames {
 
     /// Maps one id of the usual form to another, of any form.
     pub(super) fn put(&mut self, old: &str, new: String) {
-        self.place = parse(old.as_bytes()).map(|old| (old, new));
+        if let Some(old) = parse(old.as_bytes()) {
+            self.places.insert(old, new);
+        }
     }
 
     /// The new id that one id has for itself.
     fn placed(&self, number: u128) -> Option<&str> {
-        self.place.as_ref().filter(|(old, _)| *old == number).map(|(_, new)| new.as_str())
+        self.places.get(&number).map(String::as_str)
     }
 
     /// The id of the new session.
@@ -331,6 +333,16 @@ fn format(number: u128) -> String {
         char::from_digit((number >> shift & 0xf) as u32, 16).unwrap_or_default()
     };
     (0..LENGTH).map(|at| if DASHES.contains(&at) { '-' } else { next() }).collect()
+}
+
+/// The bits by which two ids of the usual form differ.
+pub(super) fn apart(one: &str, other: &str) -> Option<u128> {
+    Some(parse(one.as_bytes())? ^ parse(other.as_bytes())?)
+}
+
+/// An id with some bits flipped.
+pub(super) fn flipped(id: &str, bits: u128) -> Option<String> {
+    parse(id.as_bytes()).map(|number| format(number ^ bits))
 }
 
 /// An id derived from a text.

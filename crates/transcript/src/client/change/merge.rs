@@ -4,7 +4,8 @@
 //! move, and keep their ids. They are written from their own file, after the session's records.
 //! Invariants: a call is carried together with its result; no call, answer or record has an id that
 //! another one of the result has; compactions of another session are left behind, unless a split
-//! made that session, because they would hide what is before them.
+//! made that session, because they would hide what is before them. What a split put into both
+//! sessions is not added again: the compaction that keeps it refers to what is there.
 
 use std::io::Write;
 
@@ -13,14 +14,14 @@ use thiserror::Error;
 
 use super::edit::BlockEdit;
 use super::fork::{ForkError, beside_path, results_elsewhere};
-use super::ids::{Renames, made};
+use super::ids::{Renames, apart, flipped, made};
 use super::rework::{is_step, named};
 use super::spans::Spans;
 use super::split::is_split;
 use super::{Change, Subject, Written, write_file};
 use crate::conversation::Conversation;
 use crate::conversation::place::Session;
-use crate::conversation::table::{BlockId, Filling, RowId};
+use crate::conversation::table::{BlockId, Filling, RowId, Table};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 use crate::format::input::Input;
@@ -75,6 +76,8 @@ pub struct Graft {
     session: String,
     /// Sub-agents that need a new id, because the session has one with the same.
     agents: Vec<String>,
+    /// Records that both sessions have: the id here, and the id in the session.
+    shared: Vec<[String; 2]>,
 }
 
 /// The turns that can be added.
@@ -109,7 +112,7 @@ pub fn merge(
     let leaf = end.ok_or(MergeError::Nothing)?.to_owned();
     let mut change = Change::new(main);
     let mut grafting = Grafting::new(&source, &mut change.deeds)?;
-    grafting.choose(turns)?;
+    grafting.choose(main, turns)?;
     if is_moved {
         // The same file, read twice: the rows have the same numbers.
         for (id, _) in main.table.numbered().filter(|(id, _)| grafting.stays[id.index()]) {
@@ -122,6 +125,7 @@ pub fn merge(
     let first = grafting.first().ok_or(MergeError::Empty)?;
     let is_left = |id: RowId| !(is_moved && grafting.stays[id.index()]);
     let newest = newest(main, is_left);
+    let shared = std::mem::take(&mut grafting.shared);
     let mut graft_change = grafting.finish(first, newest, &leaf)?;
     change.deeds.append(&mut graft_change.deeds);
     if is_moved {
@@ -134,6 +138,7 @@ pub fn merge(
         leaf,
         session: session.id.to_string(),
         agents: Vec::new(),
+        shared,
     };
     change.graft = Some(Box::new(graft));
     Ok(change)
@@ -177,6 +182,9 @@ impl Graft {
         };
         let leaf = main.map_or_else(|| self.leaf.clone(), |main| main.record(&self.leaf));
         ids.put(&placeholder(&self.leaf), leaf);
+        for [here, there] in &self.shared {
+            ids.put(here, main.map_or_else(|| there.clone(), |main| main.record(there)));
+        }
         for agent in &self.agents {
             ids.learn_agent(agent);
         }
@@ -206,6 +214,7 @@ struct Grafting<'a> {
     stays: Vec<bool>,
     /// The boundary of a split, with its summary; `None` if no split made this session.
     split: Option<Vec<RowId>>,
+    shared: Vec<[String; 2]>,
 }
 
 impl<'a> Grafting<'a> {
@@ -215,7 +224,8 @@ impl<'a> Grafting<'a> {
         let spans = spans(source)?;
         let change = Change::new(conversation);
         let stays = vec![false; conversation.table.rows().len()];
-        let mut grafting = Grafting { subject, conversation, spans, change, stays, split: None };
+        let (split, shared) = (None, Vec::new());
+        let mut grafting = Grafting { subject, conversation, spans, change, stays, split, shared };
         grafting.split = grafting.marked()?;
         if grafting.split.is_some() {
             let text = "removed: the compaction that a split put before these turns";
@@ -242,7 +252,7 @@ impl<'a> Grafting<'a> {
     }
 
     /// Marks the records of turns, counted from 1.
-    fn choose(&mut self, turns: &[usize]) -> Result<(), MergeError> {
+    fn choose(&mut self, main: &Conversation, turns: &[usize]) -> Result<(), MergeError> {
         let table = &self.conversation.table;
         let mut left = 0;
         for turn in turns.iter().map(|number| number - 1) {
@@ -270,6 +280,10 @@ impl<'a> Grafting<'a> {
         for row in results_elsewhere(self.conversation, &self.stays) {
             self.stays[row.index()] = true;
         }
+        for row in self.in_both(main) {
+            self.stays[row.index()] = false;
+            self.change.elsewhere.push(row);
+        }
         if !self.stays.contains(&true) {
             return Err(MergeError::Empty);
         }
@@ -291,6 +305,41 @@ impl<'a> Grafting<'a> {
             self.change.did(None, None, text);
         }
         Ok(())
+    }
+
+    /// What a compaction keeps from before the point of a split, and the other session has: there,
+    /// the ids differ from those here by the same bits.
+    fn in_both(&mut self, main: &Conversation) -> Vec<RowId> {
+        let table = &self.conversation.table;
+        let boundaries = table.boundaries.iter().filter(|_| self.split.is_some());
+        let boundaries = boundaries.filter(|boundary| self.stays[boundary.row.index()]);
+        let kept = boundaries.flat_map(|boundary| self.conversation.graph.kept(boundary));
+        let kept: HashSet<RowId> = kept.filter(|row| self.stays[row.index()]).collect();
+        let uuid = |row: RowId| table.text(table.row(row).uuid);
+        let hashes = |table: &Table, row: RowId| -> Vec<u64> {
+            table.blocks_of(row).map(|block| table.hash(block)).collect()
+        };
+        let said = kept.iter().copied().filter(|row| !hashes(table, *row).is_empty());
+        let Some(first) = said.min() else { return Vec::new() };
+        let has = |row: RowId, bits: u128| {
+            let there = flipped(uuid(row)?, bits).and_then(|id| main.table.ids.find(&id))?;
+            let found = main.table.row(main.graph.row_of(there)?);
+            let known = table.row(row);
+            (found.kind == known.kind && found.time == known.time).then_some(there)
+        };
+        let same = main.table.numbered().filter(|(id, row)| {
+            row.time == table.row(first).time && hashes(&main.table, *id) == hashes(table, first)
+        });
+        let bits = same.filter_map(|(_, row)| apart(main.table.text(row.uuid)?, uuid(first)?));
+        let shared = |bits: u128| kept.iter().filter(move |row| has(**row, bits).is_some());
+        let Some(bits) = bits.max_by_key(|bits| shared(*bits).count()) else { return Vec::new() };
+        let found: Vec<RowId> = shared(bits).copied().collect();
+        for row in &found {
+            if let (Some(here), Some(there)) = (uuid(*row), has(*row, bits)) {
+                self.shared.push([here.to_owned(), main.table.ids.text(there).to_owned()]);
+            }
+        }
+        found
     }
 
     /// The first record that is carried over.

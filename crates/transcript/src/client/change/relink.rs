@@ -129,7 +129,11 @@ impl Gone {
     ) -> Gone {
         let table = &conversation.table;
         let mut kept = vec![false; table.ids.len()];
-        for (_, row) in table.numbered().filter(|(id, _)| !change.goes(*id)) {
+        let mut goes = change.goes.clone();
+        for row in &change.elsewhere {
+            goes[row.index()] = false;
+        }
+        for (_, row) in table.numbered().filter(|(id, _)| !goes[id.index()]) {
             if let Some(uuid) = row.uuid {
                 kept[uuid.index()] = true;
             }
@@ -137,7 +141,7 @@ impl Gone {
         let mut above: Vec<Option<RowId>> = vec![None; table.rows().len()];
         for row in conversation.graph.order() {
             let Some(parent) = conversation.graph.link(*row).parent() else { continue };
-            let is_fit = !change.goes(parent)
+            let is_fit = !goes[parent.index()]
                 && conversation.graph.link(parent).is_step()
                 && table.row(parent).uuid.is_some();
             above[row.index()] = if is_fit { Some(parent) } else { above[parent.index()] };
@@ -146,11 +150,11 @@ impl Gone {
         for row in sent.iter().copied().filter(|row| Some(*row) > boundary) {
             order.insert(row, before.len());
             before.push(last);
-            if !change.goes(row) && table.row(row).uuid.is_some() {
+            if !goes[row.index()] && table.row(row).uuid.is_some() {
                 last = Some(row);
             }
         }
-        Gone { kept, goes: change.goes.clone(), above, order, before }
+        Gone { kept, goes, above, order, before }
     }
 
     /// Whether no kept record has this id.
