@@ -300,7 +300,8 @@ impl From<workshop::Error> for Failure {
             Error::InUse { path, why } => return Failure::in_use(&path, &why),
             Error::Locked { .. } => (Kind::InUse, "wait until it has ended, then try again"),
             Error::Protected { .. } => {
-                (Kind::InUse, "use `--force`, or leave out `--in-place` to write a new session")
+                let hint = "use `--force`; without `--in-place`, commands that have it write a new session";
+                (Kind::InUse, hint)
             }
             Error::Worse { why, .. } => {
                 list.extend(why.iter().take(REASONS).map(reason));

@@ -96,6 +96,11 @@ impl Verb {
         Verb::Uncompress,
     ];
 
+    /// Whether people do it to send less.
+    pub fn saves(self) -> bool {
+        matches!(self, Verb::Compress | Verb::Drop | Verb::Edit | Verb::Keep | Verb::Strip)
+    }
+
     /// The command.
     pub fn name(self) -> &'static str {
         match self {

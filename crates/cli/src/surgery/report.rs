@@ -323,6 +323,8 @@ impl<'a> ChangeReport<'a> {
         }
         let pays = match Payoff::of(before, after) {
             _ if before.dollars().is_none() || after.dollars().is_none() => String::new(),
+            // Nobody repairs a session, hides a secret or brings turns back to save tokens.
+            Payoff::Never if !self.verb.saves() => String::new(),
             Payoff::Never => "; it does not pay for itself".to_owned(),
             Payoff::AtOnce => "; it pays for itself at once".to_owned(),
             Payoff::After(calls) => {
