@@ -51,9 +51,16 @@ fn errors(pairs: &[[u64; 2]]) -> Vec<f64> {
 /// Writes the table, in Markdown.
 pub(crate) fn run(folders: &[&Path], out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let [mut whole, mut all, mut halves, mut tens] = [const { Vec::new() }; 4];
+    let mut damaged = 0;
     for folder in folders {
         for path in transcripts_under(folder)?.into_iter().filter(|path| !is_agent(path)) {
-            let mut calls = predictions(&Conversation::open(&path)?, Rules::newest())?;
+            let conversation = Conversation::open(&path)?;
+            // What stood on such a line was sent, and is not in the file.
+            if conversation.table.damaged > 0 {
+                damaged += 1;
+                continue;
+            }
+            let mut calls = predictions(&conversation, Rules::newest())?;
             // What became smaller lost something that the file does not show.
             calls.retain(|one| !one.is_other_model && one.recorded.read() > one.before);
             whole.extend(calls.iter().map(|one| [one.tokens, one.recorded.read()]));
@@ -75,6 +82,7 @@ pub(crate) fn run(folders: &[&Path], out: &mut impl Write) -> Result<(), Box<dyn
     line("what a session added after its first call", &all)?;
     line("what the second half of a session added", &halves)?;
     line("what ten calls one after the other added", &tens)?;
+    writeln!(out, "\nNot among them: {damaged} sessions with damaged lines.")?;
     Ok(())
 }
 

@@ -323,11 +323,11 @@ fn tokens_are_estimated() {
     token_table::run(&[&corpus], &mut table).unwrap();
     let table = String::from_utf8(table).unwrap();
     testkit::compare("compress.md", "tokens", &table, "-p transcript --test all compress");
-    for (row, most) in table.lines().skip(2).zip([20.0, 20.0, 100.0, 100.0]) {
+    for row in table.lines().skip(2).take(4) {
         let percent = |cell: usize| -> f64 {
             let text = row.split('|').nth(cell).unwrap();
             text.trim().trim_end_matches(" %").parse().unwrap()
         };
-        assert!(percent(3) <= 10.0 && percent(4) <= most, "{row}");
+        assert!(percent(3) <= 10.0 && percent(4) <= 20.0, "{row}");
     }
 }
