@@ -31,7 +31,7 @@ pub struct Telling {
     /// Finds the secrets to redact; None if nothing is redacted.
     pub redact: Option<Arc<Redactor>>,
     /// The secrets of the session that is told of: each is hidden wherever it stands.
-    pub(crate) known: Option<Arc<Cover>>,
+    pub known: Option<Arc<Cover>>,
     /// The most bytes that a text may have.
     pub longest: usize,
     /// The id of the user, if it is to be sent.
