@@ -5,6 +5,8 @@
 //! that it may run without; an image that could not be taken is never taken for one; what is in
 //! the log of images names the prompt and the call that it belongs to.
 
+pub mod copies;
+
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,11 @@ use snapshot::plan::{Others, Plan, Step, plan};
 use snapshot::restore::Journal;
 use snapshot::store::no_hook;
 use snapshot::{About, Event, Limits, Moment, Recorder, ScanError, Store, diff, upkeep};
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::place;
+use transcript::conversation::turn::Turn;
 
+use self::copies::{Copies, first_id};
 use crate::control::Backwards;
 use crate::guard::image_roots;
 use crate::hook::Hook;
@@ -225,18 +231,35 @@ impl Images {
         let limits = self.wishes.limits;
         let parts = (recorder.store(), recorder.vault());
         let others = if wish.is_forced { Others::Overwrite } else { Others::Respect };
-        let planned = match cut.at(&moments) {
+        let mut planned = match cut.at(&moments) {
             Some(at) => plan(parts, &moments, at, others, (limits, now())),
             None if cut.later.contains(&cut.prompt) => Ok(Plan::default()),
             None => return Err(format!("No file checkpoint found for message {}", cut.prompt)),
-        };
-        let planned = planned.map_err(|error| say(&error))?;
+        }
+        .map_err(|error| say(&error))?;
+        let images = prompts(&moments);
+        let has_images = |id: &str| images.contains(&Some(id));
+        let mut without = 0;
+        if let Some(path) = cut.path.as_ref().filter(|_| !cut.later.iter().all(|id| has_images(id)))
+        {
+            let session = place::Session::at(path).map_err(|error| say(&error))?;
+            let family = WithAgents::open(&session).map_err(|error| say(&error))?;
+            let (store, session, family) = (parts.0, &session, &family);
+            let copies = Copies { store, session, family, others, now: now() };
+            let turns = cut.turns(family).map_err(|error| say(&error))?;
+            let added = copies.add_without_images(&mut planned, &turns, has_images);
+            without = added.map_err(|error| say(&error))?.len();
+        }
         if let Some((path, clash)) = planned.clashes.first() {
             let why = format!("{}: {}", path.display(), clash.words());
             return Ok(json!({"canRewind": false, "error": why}));
         }
         if wish.is_dry {
-            return Ok(shown(parts.0, &planned, wish));
+            let mut answer = shown(parts.0, &planned, wish);
+            if wish.is_ours {
+                answer["withoutImages"] = without.into();
+            }
+            return Ok(answer);
         }
         if planned.steps.is_empty() {
             return Ok(json!({"canRewind": true, "skippedLinks": 0}));
@@ -264,9 +287,22 @@ pub(crate) struct Cut {
     pub(crate) later: Vec<String>,
     /// When it was recorded, in milliseconds.
     pub(crate) time: Option<i64>,
+    /// The transcript; None if there is none.
+    pub(crate) path: Option<PathBuf>,
 }
 
 impl Cut {
+    /// The turns that begin with the prompt or a later one.
+    fn turns(&self, family: &WithAgents) -> transcript::Result<Vec<Turn>> {
+        let mut turns = Vec::new();
+        for turn in family.main.turns().live {
+            if first_id(family, &turn)?.is_some_and(|id| self.later.contains(&id)) {
+                turns.push(turn);
+            }
+        }
+        Ok(turns)
+    }
+
     /// The first moment that belongs to the prompt or to a later one.
     fn at(&self, moments: &[Moment]) -> Option<usize> {
         let has = |prompts: &[String], prompt: &str| prompts.iter().any(|one| one == prompt);

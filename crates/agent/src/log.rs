@@ -30,6 +30,11 @@ impl Log {
         Log { path: path.to_owned(), file: Some(file) }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Appends a line, given without its newline.
     pub fn write(&mut self, line: &str) -> io::Result<()> {
         if self.file.is_none() {

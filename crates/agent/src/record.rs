@@ -193,6 +193,11 @@ impl Recorder {
         self.pending.retain(|pending| matches!(pending, Pending::Title(_)));
     }
 
+    /// The transcript, if there is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.log.as_ref().map(Log::path)
+    }
+
     /// When a prompt was recorded, in milliseconds.
     pub(crate) fn time_of(&self, prompt: &str) -> Option<i64> {
         self.prompts.get(prompt).map(|(_, time)| *time)

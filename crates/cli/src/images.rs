@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use agent::images::copies::first_id;
 use snapshot::diff::Shown;
 use snapshot::moment::prompts;
 use snapshot::restore::{Journal, SettledHow};
@@ -229,17 +230,6 @@ pub(crate) fn turn_numbers(
         }
     }
     Ok(numbers)
-}
-
-/// The id of the record that a turn begins with.
-pub(crate) fn first_id(family: &WithAgents, turn: &Turn) -> Result<Option<String>, Failure> {
-    let id = family.main.look(turn.rows[0], |entry| {
-        entry
-            .get("uuid")
-            .and_then(transcript::format::json::Json::text)
-            .map(std::borrow::Cow::into_owned)
-    });
-    Ok(id?)
 }
 
 /// The first moment that belongs to a turn or a later one.

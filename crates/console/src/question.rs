@@ -2,8 +2,9 @@
 //!
 //! What will happen is printed above, whole, where it can be scrolled; the choices are in the live
 //! area. Invariants: nothing of a call is cut, and every character that could deceive is an escape;
-//! a key that was pressed before the question was on the screen for [`PATIENCE`] answers nothing;
-//! *yes* is not preselected where the sandbox does not hold; a rule that is not understood, or has
+//! a key that was pressed before the question was on the screen for [`PATIENCE`] answers nothing,
+//! nor does one that follows a letter as soon, nor Enter after a letter: somebody is typing a
+//! prompt; *yes* is not preselected where the sandbox does not hold; a rule that is not understood, or has
 //! no limit where its brackets promise one, is no answer.
 
 use std::collections::BTreeSet;
@@ -49,6 +50,8 @@ pub struct Question {
     pub change: Option<Result<Change, String>>,
     /// The agent that asks, if it is not the main one.
     pub agent: Option<String>,
+    /// Whether the user has written the plan anew that it is about.
+    pub is_rewritten: bool,
 }
 
 /// What a call would do to a file.
@@ -108,8 +111,12 @@ pub struct Dialog {
     wrong: Option<String>,
     /// The file that a rule goes to.
     file: usize,
-    /// When it was first drawn.
+    /// When it was first drawn, or a prompt was typed last while it was there.
     shown: Option<Duration>,
+    /// Whether a prompt is being typed: Enter would be for that.
+    is_typing: bool,
+    /// Whether it is answered by whole lines.
+    is_lines: bool,
     /// Of several questions of the model: the number of this one, and the answers so far.
     step: usize,
     chosen: Vec<(String, String)>,
@@ -127,6 +134,8 @@ pub enum Reply {
     Early,
     /// A line that means nothing here.
     Unclear,
+    /// The plan is to be written anew, in an editor.
+    Rewrite,
     /// It is answered.
     Answered(Answer),
 }
@@ -142,6 +151,8 @@ impl Dialog {
             wrong: None,
             file: 0,
             shown: None,
+            is_typing: false,
+            is_lines: false,
             step: 0,
             chosen: Vec::new(),
             ticked: Vec::new(),
@@ -149,6 +160,12 @@ impl Dialog {
         };
         dialog.choose();
         dialog
+    }
+
+    /// The same, answered by whole lines.
+    #[must_use]
+    pub fn by_lines(self, is_lines: bool) -> Dialog {
+        Dialog { is_lines, ..self }
     }
 
     fn choose(&mut self) {
@@ -184,7 +201,9 @@ impl Dialog {
                 let text = "Yes, and changes of files need no question in this session";
                 add(Choice::Give(Answer::AcceptEdits), text);
             }
-            if let Some(rule) = &question.rule {
+            // One that allows every command is not a key away.
+            let rule = question.rule.as_ref().filter(|rule| *rule != "Bash");
+            if let Some(rule) = rule {
                 let file = question.rule_files.first().map(|file| exact(file));
                 let file = file.unwrap_or_default();
                 let text = format!("Yes, always: {} → {file}", exact(rule));
@@ -331,11 +350,18 @@ impl Dialog {
             rows.push(Line::from(Span::raw(format!("  → {}", file.unwrap_or_default()))));
         }
         let hint = match (&self.field, self.is_multi()) {
+            _ if self.is_lines => self.line_hint(),
             (Some(_), _) if self.is_on_rule() => "Enter: done · Tab: another file · Esc: back",
             (Some(_), _) => "Enter: done · Esc: back",
             (None, true) => "Space: tick · Enter: done · Esc: no",
+            (None, false) if self.is_typing => {
+                "what you type waits; a number, or ↑ ↓ and Enter, answers · Esc: no"
+            }
             (None, false) if self.is_on_yes() => {
                 "a number, or ↑ ↓ and Enter · Tab: yes, and … · Esc: no, and stop"
+            }
+            (None, false) if self.is_plan() => {
+                "a number, or ↑ ↓ and Enter · Ctrl-G: edit the plan · Esc: no, and stop"
             }
             // It is not about a call that could be stopped.
             (None, false) if self.question.input["is_closed"] == true => {
@@ -352,6 +378,18 @@ impl Dialog {
     }
 
     /// Whether a rule can be edited where the selection is.
+    /// What a line can be now.
+    fn line_hint(&self) -> &'static str {
+        match (&self.field, self.is_multi()) {
+            (Some(_), _) if self.is_on_rule() => {
+                "a rule, or an empty line for this one; 0: back to the choices"
+            }
+            (Some(_), _) => "what you have to say; 0: back to the choices",
+            (None, true) => "the numbers of your choices, such as 1 3",
+            (None, false) => "the number of your choice",
+        }
+    }
+
     fn is_on_rule(&self) -> bool {
         matches!(self.choices.get(self.selected), Some((Choice::EditRule, _)))
     }
@@ -373,11 +411,12 @@ impl Dialog {
 
     /// Does what a key means.
     pub fn key(&mut self, key: KeyEvent, now: Duration) -> Reply {
+        let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_text = matches!(key.code, KeyCode::Char(_)) && !is_ctrl;
         if !self.is_ready(now) {
-            return Reply::Early;
+            return if is_text { self.early(now) } else { Reply::Early };
         }
-        let is_ctrl_c =
-            key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_ctrl_c = is_ctrl && key.code == KeyCode::Char('c');
         let is_on_rule = self.is_on_rule();
         if let Some(field) = &mut self.field {
             self.wrong = None;
@@ -394,8 +433,14 @@ impl Dialog {
             }
             return Reply::Waits;
         }
+        // What is selected is taken only by somebody who looks at it.
+        let was_typing = std::mem::take(&mut self.is_typing);
         match key.code {
             KeyCode::Esc => return Reply::Answered(Answer::No),
+            KeyCode::Enter if was_typing => {
+                self.is_typing = true;
+                return Reply::Early;
+            }
             _ if is_ctrl_c => return Reply::Answered(Answer::No),
             KeyCode::Up => self.selected = self.selected.saturating_sub(1),
             KeyCode::Tab if self.is_on_yes() => {
@@ -404,6 +449,7 @@ impl Dialog {
             KeyCode::Down | KeyCode::Tab => {
                 self.selected = (self.selected + 1).min(self.choices.len() - 1);
             }
+            KeyCode::Char('g') if is_ctrl && self.is_plan() => return Reply::Rewrite,
             KeyCode::Char(' ') if self.is_multi() => self.tick(),
             KeyCode::Enter if self.is_multi() => return self.multi(),
             KeyCode::Enter => return self.take(),
@@ -418,9 +464,30 @@ impl Dialog {
                     }
                 }
             }
+            // A sentence, and a digit in it is part of it.
+            _ if is_text => return self.early(now),
             _ => {}
         }
         Reply::Waits
+    }
+
+    /// A key of somebody who types: the next one answers only after a pause.
+    fn early(&mut self, now: Duration) -> Reply {
+        self.shown = self.shown.map(|_| now);
+        self.is_typing = true;
+        Reply::Early
+    }
+
+    /// Takes a plan as the user has written it.
+    pub fn rewrite(&mut self, plan: &str) {
+        self.question.input["plan"] = plan.into();
+        self.question.is_rewritten = true;
+        self.shown = None;
+    }
+
+    /// Whether it is about a plan.
+    pub fn is_plan(&self) -> bool {
+        self.question.tool == "ExitPlanMode" && self.question.input["plan"].is_string()
     }
 
     /// Takes a whole line: the number of a choice, several of them where several can be chosen, or
@@ -430,6 +497,10 @@ impl Dialog {
             return Reply::Early;
         }
         if let Some(field) = &mut self.field {
+            if text.trim() == "0" {
+                self.field = None;
+                return Reply::Waits;
+            }
             // An empty line takes what is there already.
             if !text.trim().is_empty() {
                 field.set(text.trim());

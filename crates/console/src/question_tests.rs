@@ -46,8 +46,57 @@ fn an_early_key_answers_nothing() {
     let mut dialog = Dialog::new(bash("git push"));
     assert_eq!(press(&mut dialog, KeyCode::Enter, 0), Reply::Early);
     dialog.rows(0, 80, Duration::from_secs(1));
-    assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_299), Reply::Early);
+    assert_eq!(press(&mut dialog, KeyCode::Esc, 1_299), Reply::Early);
     assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_300), Reply::Answered(Answer::Yes));
+}
+
+/// A sentence that goes on while a question appears: its digits answer nothing, however long it is.
+#[test]
+fn a_digit_in_a_sentence_answers_nothing() {
+    let mut dialog = Dialog::new(bash("git push"));
+    dialog.rows(0, 80, Duration::ZERO);
+    for (number, letter) in (1..).zip("make it 1 or 2, or 3 of them".chars()) {
+        assert_eq!(press(&mut dialog, KeyCode::Char(letter), number * 250), Reply::Early);
+    }
+    // Also after a pause in it.
+    for (letter, at) in [('a', 9_000), ('n', 9_100), ('d', 9_200), (' ', 9_300), ('1', 9_400)] {
+        assert_eq!(press(&mut dialog, KeyCode::Char(letter), at), Reply::Early, "{letter}");
+    }
+    // Enter would send the sentence: it takes what is selected only once that was looked at.
+    assert_eq!(press(&mut dialog, KeyCode::Enter, 12_000), Reply::Early);
+    assert_eq!(press(&mut dialog, KeyCode::Enter, 13_000), Reply::Early);
+    let mut looked = dialog.clone();
+    assert_eq!(press(&mut looked, KeyCode::Up, 14_000), Reply::Waits);
+    assert_eq!(press(&mut looked, KeyCode::Enter, 14_100), Reply::Answered(Answer::Yes));
+    assert_eq!(press(&mut dialog, KeyCode::Char('1'), 14_000), Reply::Answered(Answer::Yes));
+}
+
+#[test]
+fn a_rule_for_every_command_is_not_offered() {
+    let mut dialog = Dialog::new(Question { rule: Some("Bash".to_owned()), ..bash("$(x)") });
+    let rows: Vec<String> = dialog.rows(0, 80, Duration::ZERO).iter().map(plain).collect();
+    assert!(!rows.iter().any(|row| row.contains("always")), "{rows:?}");
+    assert!(rows.iter().any(|row| row.contains("2. No, because")), "{rows:?}");
+}
+
+#[test]
+fn a_plan_is_written_anew() {
+    let tool = "ExitPlanMode".to_owned();
+    let question = Question { tool, input: json!({"plan": "One."}), ..Question::default() };
+    let mut dialog = Dialog::new(question);
+    dialog.rows(0, 80, Duration::ZERO);
+    let key = KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL);
+    assert_eq!(dialog.key(key, Duration::from_millis(400)), Reply::Rewrite);
+    dialog.rewrite("Two.");
+    // It is on the screen anew: a key that was pressed in the editor answers nothing.
+    assert_eq!(press(&mut dialog, KeyCode::Char('1'), 5_000), Reply::Early);
+    let text: Vec<String> = dialog.lines(80).iter().map(plain).collect();
+    assert!(text.contains(&"Two.".to_owned()) && !text.contains(&"One.".to_owned()), "{text:?}");
+    assert!(dialog.question.is_rewritten);
+    // Other questions have none.
+    let mut dialog = Dialog::new(bash("git push"));
+    dialog.rows(0, 80, Duration::ZERO);
+    assert_eq!(dialog.key(key, Duration::from_millis(400)), Reply::Waits);
 }
 
 #[test]
@@ -205,6 +254,14 @@ fn a_line_answers_with_numbers() {
     dialog.rows(0, 80, Duration::ZERO);
     for unclear in ["please", "1 2", "no, see issue 17", "12"] {
         assert_eq!(dialog.line(unclear, later), Reply::Unclear, "{unclear}");
+    }
+    // A choice that asks for more is left again.
+    let mut dialog = dialog.by_lines(true);
+    for choice in ["2", "3"] {
+        assert_eq!(dialog.line(choice, later), Reply::Waits);
+        let rows: Vec<String> = dialog.rows(0, 80, later).iter().map(plain).collect();
+        assert!(rows.last().unwrap().contains("0: back") && !rows.concat().contains("Esc"));
+        assert_eq!(dialog.line("0", later), Reply::Waits);
     }
     assert_eq!(dialog.line("3", later), Reply::Waits);
     let because = Answer::Because("not 1 of them".to_owned());

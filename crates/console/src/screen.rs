@@ -111,6 +111,8 @@ pub struct Screen {
     /// Whether the line before is a call of one line: others follow without a blank line.
     is_after_call: bool,
     ticks: usize,
+    /// Whether whole lines are typed, and nothing is drawn over.
+    is_lines: bool,
     /// What the window is called.
     name: String,
     /// The folder where calls work.
@@ -153,6 +155,7 @@ impl Screen {
             is_after_text: false,
             is_after_call: false,
             ticks: 0,
+            is_lines: false,
             name: String::new(),
             place: String::new(),
         }
@@ -176,6 +179,20 @@ impl Screen {
         self.composer.prompt().text
     }
 
+    /// The plan that is asked about, for an editor.
+    pub fn plan(&self) -> Option<&str> {
+        let dialog = self.dialogs.front().filter(|dialog| dialog.is_plan())?;
+        dialog.question.input["plan"].as_str()
+    }
+
+    /// Takes that plan as the user has written it: it is printed, and asked about again.
+    pub fn rewrite_plan(&mut self, plan: &str) {
+        if let Some(dialog) = self.dialogs.front_mut().filter(|dialog| dialog.is_plan()) {
+            dialog.rewrite(plan);
+            self.ask();
+        }
+    }
+
     /// The title of the window: what goes on, and where.
     pub fn title(&self) -> String {
         let mark = if !self.dialogs.is_empty() {
@@ -186,6 +203,11 @@ impl Screen {
             ""
         };
         format!("{mark}{}", crate::text::safe(&self.name))
+    }
+
+    /// Lines are all that is typed and printed.
+    pub fn set_lines_only(&mut self) {
+        self.is_lines = true;
     }
 
     /// Calls work in this folder: paths are shown from there on.

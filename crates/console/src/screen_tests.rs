@@ -1,7 +1,7 @@
 use super::*;
 use crate::question::Question;
 use crate::terminal::{Live, Size, Terminal};
-use crate::text::Colors;
+use crate::text::{Colors, plain_lines};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
 use std::num::NonZero;
@@ -474,4 +474,67 @@ fn a_diff_that_was_asked_about_is_not_printed_again() {
     press(&mut screen, "^o", at(8));
     let folded = crate::text::plain_lines(&screen.take_lines());
     assert!(folded.ends_with("Edit(a)\n-one\n+two\n"), "{folded}");
+}
+
+/// A long command is one line of a few hundred columns; Ctrl-O has all of it, once.
+#[test]
+fn a_long_command_is_folded() {
+    let command = format!("echo begin {}\necho second; echo end", "word ".repeat(200));
+    let run = |screen: &mut Screen, id: &str, now: u64| {
+        let (id, input) = (id.to_owned(), json!({"command": command}));
+        let call = News::Call { id: id.clone(), name: "Bash".to_owned(), input };
+        heard(screen, call, now);
+        let text = "begin\nsecond\nend".to_owned();
+        heard(screen, News::Result { id, is_error: false, text, detail: json!({}) }, now);
+        plain_lines(&screen.take_lines())
+    };
+    let mut screen = screen();
+    screen.hear(News::Begin, at(0));
+    let printed = run(&mut screen, "c1", 1);
+    let head = printed.lines().find(|line| line.contains("Bash(echo begin")).unwrap();
+    assert!(head.chars().count() < 250 && head.ends_with('…'), "{head}");
+    assert!(!printed.contains("echo second"), "{printed}");
+    press(&mut screen, "^o", at(2));
+    let opened = plain_lines(&screen.take_lines());
+    assert_eq!(opened.matches(&command).count(), 1, "{opened}");
+    // And with everything open, before its output.
+    let printed = run(&mut screen, "c2", 3);
+    let place = |text: &str| printed.find(text).unwrap();
+    assert!(place("echo end") < place("begin\nsecond"), "{printed}");
+}
+
+#[test]
+fn a_sentence_typed_into_a_question_answers_nothing() {
+    let mut screen = screen();
+    let question = Question {
+        request: "r1".to_owned(),
+        tool: "Bash".to_owned(),
+        input: json!({"command": "git push"}),
+        sandbox: "holds".to_owned(),
+        ..Question::default()
+    };
+    heard(&mut screen, News::Ask(Box::new(question)), 1);
+    screen.live(Size { width: 80, height: 24 }, at(1));
+    assert_eq!(press(&mut screen, "run 1 test", at(5)), []);
+    assert_eq!(press(&mut screen, "⏎", at(8)), []);
+    let rows = plain_lines(&screen.live(Size { width: 80, height: 24 }, at(8)).rows);
+    assert!(rows.contains("(waiting in the composer: run 1 test)"), "{rows}");
+    assert!(rows.contains("what you type waits"), "{rows}");
+    let wishes = press(&mut screen, "1", at(9));
+    assert!(matches!(&wishes[..], [Wish::Answer(_, crate::question::Answer::Yes)]), "{wishes:?}");
+}
+
+#[test]
+fn commands_in_the_background_do_not_end_by_one_key() {
+    let mut screen = screen();
+    let task = Task { id: "b1".to_owned(), command: "make watch".to_owned() };
+    heard(&mut screen, News::Tasks(vec![task]), 1);
+    assert_eq!(press(&mut screen, "^d", at(5)), []);
+    let rows = plain_lines(&screen.live(Size { width: 80, height: 24 }, at(5)).rows);
+    assert!(rows.contains("Ctrl-D again leaves, and ends the command"), "{rows}");
+    // Not a second key a while later.
+    assert_eq!(press(&mut screen, "^d", at(9)), []);
+    assert_eq!(press(&mut screen, "^d", at(10)), [Wish::Leave]);
+    heard(&mut screen, News::Tasks(Vec::new()), 11);
+    assert_eq!(press(&mut screen, "^d", at(20)), [Wish::Leave]);
 }

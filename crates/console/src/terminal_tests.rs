@@ -260,3 +260,76 @@ fn a_storm_of_five_hundred_resizes() {
 fn small(number: u32) -> u16 {
     u16::try_from(number).unwrap()
 }
+
+/// The whole console: an answer arrives in pieces, and somebody types, while the window changes 500
+/// times.
+#[test]
+fn an_answer_streams_in_a_storm_of_resizes() {
+    use crate::composer::Keymap;
+    use crate::history::History;
+    use crate::{News, Screen};
+
+    let mut seed: u32 = 5;
+    let mut random = |most: u32| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) % most
+    };
+    let expected: Vec<String> = (0..1_500).map(|n| format!("line {n} 好")).collect();
+    // Some lines end a paragraph, others are code.
+    let block = |lines: &[String]| format!("```\n{}\n```\n\n", lines.join("\n"));
+    let answer: String = expected
+        .chunks(5)
+        .enumerate()
+        .map(|(n, lines)| if n % 2 == 0 { block(lines) } else { lines.join("\n\n") + "\n\n" })
+        .collect();
+    let letters: Vec<char> = answer.chars().collect();
+    let mut glass = Glass::new(size(80, 24));
+    let terminal = Terminal::new(Pipe(glass.sent.clone()), size(80, 24), Colors::Sixteen);
+    let mut terminal = terminal.of_kind(Sync::On, Reflow::No);
+    let mut screen = Screen::new(Keymap::Emacs, History::default(), Vec::new());
+    let mut now = std::time::Duration::ZERO;
+    screen.hear(News::Begin, now);
+    let mut window = size(80, 24);
+    let mut storm = 0;
+    for (number, piece) in letters.chunks(13).enumerate() {
+        now += std::time::Duration::from_millis(5);
+        screen.hear(News::Text(piece.iter().collect()), now);
+        if number % 7 == 0 {
+            screen.paste("x", now);
+        }
+        let mut draw = |screen: &mut Screen, window: Size| {
+            let live = screen.live(window, now);
+            terminal.print(&screen.take_lines());
+            terminal.draw(&live).unwrap();
+        };
+        draw(&mut screen, window);
+        if storm < 500 && random(3) == 0 {
+            storm += 1;
+            let other = size(30 + small(random(170)), 6 + small(random(54)));
+            // A drawing may be on its way when the window grows.
+            let is_race = other.width >= window.width;
+            if is_race {
+                screen.hear(News::Text(String::new()), now);
+                screen.tick(now);
+                draw(&mut screen, window);
+                glass.resize(other);
+            }
+            glass.receive();
+            if !is_race {
+                glass.resize(other);
+            }
+            window = other;
+            terminal.resize(window);
+        } else {
+            glass.receive();
+        }
+    }
+    screen.hear(News::End(crate::screen::Ending::Answered), now);
+    terminal.print(&screen.take_lines());
+    terminal.clear().unwrap();
+    glass.receive();
+    let is_line = |row: &String| !row.is_empty() && !row.starts_with("```");
+    let lines: Vec<String> = glass.rows().into_iter().filter(is_line).collect();
+    let wrong = lines.iter().zip(&expected).find(|(line, expected)| line != expected);
+    assert_eq!((wrong, lines.len(), storm), (None, expected.len(), 500));
+}

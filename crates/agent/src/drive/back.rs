@@ -3,6 +3,8 @@
 //! Invariants: nothing is written to the transcript; the next prompt hangs on the line before the
 //! one that was gone back to; if the files cannot be put back, the conversation stays where it is.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::Driver;
@@ -42,6 +44,7 @@ impl Driver {
             earlier: all[..at.unwrap_or(0)].iter().map(|one| one.id.clone()).collect(),
             later: all[at.unwrap_or(0)..].iter().map(|one| one.id.clone()).collect(),
             time: main.recorder.time_of(&wish.prompt),
+            path: main.recorder.path().map(Path::to_owned),
         };
         let mut answer = json!({"canRewind": true});
         if wish.what != BackWhat::Conversation {

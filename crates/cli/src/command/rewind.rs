@@ -3,18 +3,17 @@
 //! Invariants: nothing is written before everything that would be done was printed; what someone
 //! else changed is not overwritten unless the user demands it; what is done can be undone.
 
-mod copies;
-
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
+use agent::images::copies::{Copies, CopiesError};
 use serde::Serialize;
 use snapshot::moment::prompts;
 use snapshot::plan::{Clash, Others, Plan, Step, plan};
 use snapshot::restore::RestoreError;
 use snapshot::tree::Why;
-use snapshot::{Log, Moment, diff};
+use snapshot::{Log, diff};
 use transcript::client::change::{self, At};
 use transcript::client::history::Rules;
 use transcript::conversation::agents::WithAgents;
@@ -214,15 +213,10 @@ fn planned(
         None => Vec::new(),
     };
     let others = if args.force { Others::Overwrite } else { Others::Respect };
+    let copies = Copies { store: &kept.store, session, family, others, now: world.clock() };
     if moments.is_empty() {
-        let plan = copies::plan(
-            world,
-            kept,
-            session,
-            family,
-            &live[turn - 1..].iter().collect::<Vec<_>>(),
-            others,
-        )?;
+        let turns: Vec<_> = live[turn - 1..].iter().collect();
+        let plan = copies.plan(&turns).map_err(unusable)?;
         world.out.note(
             "there are no images of this session: only files that its edit tools changed are put \
              back, and what commands changed is not undone",
@@ -244,55 +238,30 @@ fn planned(
             })?
         }
     };
-    add_without_images(
-        world,
-        &mut plan,
-        (kept, session, family),
-        &numbers,
-        (&moments, turn),
-        others,
-    )?;
-    Ok(Files { plan, source: "images" })
-}
-
-/// Adds what was done in turns without images: those of Claude Code, and with `--no-snapshots`.
-fn add_without_images(
-    world: &mut World,
-    plan: &mut Plan,
-    (kept, session, family): (&Kept, &Session, &WithAgents),
-    numbers: &HashMap<String, usize>,
-    (moments, turn): (&[Moment], usize),
-    others: Others,
-) -> Result<(), Failure> {
-    let live = family.main.turns().live;
-    let with_images: HashSet<usize> =
-        prompts(moments).into_iter().flatten().filter_map(|id| numbers.get(id)).copied().collect();
-    let first = with_images.iter().copied().filter(|number| *number >= turn).min();
-    let (mut earlier, mut later, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, one) in (turn..).zip(&live[turn - 1..]) {
-        if with_images.contains(&number) || !copies::may_have_changed(family, one) {
-            continue;
-        }
-        let is_later = first.is_some_and(|first| number > first);
-        if is_later { &mut later } else { &mut earlier }.push(one);
-        names.push(number.to_string());
-    }
-    if !later.is_empty() {
-        let found = copies::plan(world, kept, session, family, &later, others)?;
-        copies::add_later(plan, found, family, &later)?;
-    }
-    if !earlier.is_empty() {
-        copies::add(plan, copies::plan(world, kept, session, family, &earlier, others)?);
-    }
-    if !names.is_empty() {
-        let noun = if names.len() == 1 { "turn" } else { "turns" };
+    let with_images: HashSet<&str> = prompts(&moments).into_iter().flatten().collect();
+    let has_images = |id: &str| with_images.contains(id);
+    let without = copies.add_without_images(&mut plan, &live[turn - 1..], has_images);
+    let without = without.map_err(unusable)?;
+    if !without.is_empty() {
+        let noun = if without.len() == 1 { "turn" } else { "turns" };
+        let names: Vec<String> = without.iter().map(|at| (turn + at).to_string()).collect();
         world.out.note(&format!(
             "there are no images of {noun} {}: only files that edit tools changed then are put \
              back, and what commands changed then is not undone",
             names.join(", ")
         ))?;
     }
-    Ok(())
+    Ok(Files { plan, source: "images" })
+}
+
+/// Copies of files cannot be used.
+fn unusable(error: CopiesError) -> Failure {
+    match error {
+        CopiesError::Session(error) => error.into(),
+        CopiesError::Scan(error) => {
+            Failure::damaged(error.to_string(), "`--conversation` rewinds only the conversation")
+        }
+    }
 }
 
 fn show(world: &mut World, kept: &Kept, files: Option<&Files>, turn: usize) -> Result<(), Failure> {

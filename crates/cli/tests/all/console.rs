@@ -1,9 +1,11 @@
 //! The console, driven through tmux against the scripted API.
 
 mod ask;
+mod back;
 mod crash;
 mod keys;
 mod lines;
+mod storm;
 
 use std::ops::Deref;
 use std::thread::sleep;

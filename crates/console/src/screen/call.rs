@@ -9,7 +9,7 @@ use transcript::conversation::tool;
 use transcript::format::json::Json;
 
 use crate::diff;
-use crate::text::{Line, Span, exact, fit, look, output_lines, plain_lines, safe};
+use crate::text::{Line, Span, columns, exact, fit, look, output_lines, plain_lines, safe};
 
 /// How many lines of output are printed of a call that went well.
 const OUTPUT: usize = 4;
@@ -19,6 +19,8 @@ const TROUBLE: usize = 10;
 const DIFF: usize = 40;
 /// How many lines of output are shown while it runs.
 const LIVE: usize = 3;
+/// How many columns of a call itself are printed.
+const WORDS: usize = 240;
 
 /// A call that runs.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub(super) struct Running {
     pub(super) output: String,
     /// The call in a few words.
     words: String,
+    /// All of it, if these are not.
+    whole: Vec<String>,
 }
 
 /// What is printed of a call, and what is folded away.
@@ -37,6 +41,8 @@ pub(super) struct Running {
 pub(super) struct Shown {
     pub(super) lines: Vec<Line<'static>>,
     pub(super) folded: Vec<Line<'static>>,
+    /// The call, if the first line does not have all of it.
+    pub(super) whole: Vec<Line<'static>>,
     /// Whether the last line says how much is folded away.
     is_counted: bool,
     /// Whether the lines below the first are changes of a file.
@@ -61,7 +67,10 @@ impl Running {
         let is_command = input.get("command").is_some();
         let first = if is_command { first.to_owned() } else { below(first, place) };
         let words = format!("{}({}{more})", safe(&name), exact(&first));
-        Running { id, name, input, since: now, output: String::new(), words }
+        let is_all = more.is_empty() && columns(&words) <= WORDS;
+        let whole = if is_all { Vec::new() } else { about.lines().map(exact).collect() };
+        let words = fit(&words, WORDS);
+        Running { id, name, input, since: now, output: String::new(), words, whole }
     }
 
     /// The call in a few words.
@@ -93,7 +102,8 @@ impl Running {
         let outcome =
             Json::parse(structured.as_bytes()).and_then(|json| tool::outcome(&self.name, json));
         let mut head = Line::from(vec![Span::styled(mark, style), Span::raw(self.words())]);
-        let mut shown = Shown::default();
+        let whole = self.whole.iter().map(|line| Line::from(Span::raw(line.clone())));
+        let mut shown = Shown { whole: whole.collect(), ..Shown::default() };
         let patch =
             detail.get("structuredPatch").map(diff::patch).filter(|(lines, _)| !lines.is_empty());
         let created = detail["content"].as_str().filter(|_| self.name == "Write" && !is_error);
@@ -186,6 +196,8 @@ impl Shown {
 
     /// Folds nothing away.
     pub(super) fn open(&mut self) {
+        let head = self.lines.len().min(1);
+        self.lines.splice(head..head, std::mem::take(&mut self.whole));
         if std::mem::take(&mut self.is_counted) {
             self.lines.pop();
         }
@@ -197,6 +209,13 @@ impl Shown {
         let shown = self.lines.len() - usize::from(self.is_counted);
         let body = self.lines.get(1..shown).unwrap_or_default();
         self.is_change && printed.contains(&(plain_lines(body) + &plain_lines(&self.folded)))
+    }
+
+    /// What is folded away, in order.
+    pub(super) fn take_folded(&mut self) -> Vec<Line<'static>> {
+        let mut all = std::mem::take(&mut self.whole);
+        all.append(&mut self.folded);
+        all
     }
 
     /// Folds everything but the first line away.

@@ -46,7 +46,7 @@ impl Screen {
             News::Ask(question) => {
                 self.end_block(now);
                 let ring = format!("{} needs your answer", question.tool);
-                self.dialogs.push_back(Dialog::new(*question));
+                self.dialogs.push_back(Dialog::new(*question).by_lines(self.is_lines));
                 if self.dialogs.len() == 1 {
                     self.ask();
                 }
@@ -147,6 +147,10 @@ impl Screen {
         }
         let mut shown = call.finished(is_error, text, detail);
         let asked = self.asked.remove(id).unwrap_or_default();
+        // What was asked about was printed whole.
+        if !asked.is_empty() {
+            shown.whole.clear();
+        }
         if shown.is_in(&asked) {
             shown.fold_all();
         }
@@ -157,9 +161,9 @@ impl Screen {
         if !(is_one && self.is_after_call) {
             self.gap();
         }
-        if !shown.folded.is_empty() {
+        let folded = shown.take_folded();
+        if !folded.is_empty() {
             let head = Line::from(Span::styled(call.words(), look::BOLD));
-            let folded = std::mem::take(&mut shown.folded);
             self.fold_away([head].into_iter().chain(folded).collect());
         }
         self.out.append(&mut shown.lines);

@@ -33,6 +33,7 @@ impl Screen {
             match dialog.key(key, now) {
                 Reply::Waits | Reply::Unclear => return Vec::new(),
                 Reply::Answered(answer) => return self.answered(answer, now),
+                Reply::Rewrite => return vec![Wish::EditPlan],
                 // A key that came too early is typed; one that would send waits.
                 Reply::Early if key.code == KeyCode::Enter || key.code == KeyCode::Esc => {
                     return Vec::new();
@@ -46,7 +47,7 @@ impl Screen {
         if is_ctrl && let KeyCode::Char(c) = key.code {
             match c {
                 'c' => return self.ctrl_c(now),
-                'd' if self.composer.is_empty() => return vec![Wish::Leave],
+                'd' if self.composer.is_empty() => return self.ctrl_d(now),
                 'r' => {
                     self.search =
                         Some(Search { draft: self.composer.prompt(), ..Search::default() });
@@ -157,7 +158,7 @@ impl Screen {
                     self.note(look::WARN, "answer with the number of a choice");
                     Vec::new()
                 }
-                Reply::Waits | Reply::Early => Vec::new(),
+                Reply::Waits | Reply::Early | Reply::Rewrite => Vec::new(),
             };
         }
         if text.trim() == "?" && self.composer.is_empty() {
@@ -299,8 +300,28 @@ impl Screen {
             return vec![Wish::Leave];
         }
         self.leaving = Some(now);
-        self.hint("Ctrl-C again leaves", now);
+        self.hint(&format!("Ctrl-C again leaves{}", self.losses()), now);
         Vec::new()
+    }
+
+    /// Leaves; if that ends commands in the background, only when it is pressed twice.
+    fn ctrl_d(&mut self, now: Duration) -> Vec<Wish> {
+        let is_meant = self.leaving.is_some_and(|at| now.saturating_sub(at) <= TWICE);
+        if self.tasks.is_empty() || is_meant {
+            return vec![Wish::Leave];
+        }
+        self.leaving = Some(now);
+        self.hint(&format!("Ctrl-D again leaves{}", self.losses()), now);
+        Vec::new()
+    }
+
+    /// What ends with the session.
+    fn losses(&self) -> String {
+        match self.tasks.len() {
+            0 => String::new(),
+            1 => ", and ends the command in the background".to_owned(),
+            number => format!(", and ends {number} commands in the background"),
+        }
     }
 
     fn escape(&mut self, key: KeyEvent, now: Duration) -> Vec<Wish> {
@@ -408,7 +429,7 @@ pub const KEYS: [(&str, &str); 31] = [
     ("Tab", "complete a /command or an @file"),
     ("Ctrl-O", "show everything that is folded; again: fold"),
     ("Ctrl-B", "send the running command to the background"),
-    ("Ctrl-G", "write the prompt in $EDITOR"),
+    ("Ctrl-G", "write the prompt, or a plan, in $EDITOR"),
     ("Ctrl-V", "paste the image in the clipboard; a pasted path of one works, too"),
     ("Ctrl-S", "put aside what is typed; again, or after the next prompt: back"),
     ("Ctrl-L", "draw again"),

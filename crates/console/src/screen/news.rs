@@ -175,6 +175,8 @@ pub enum Wish {
     Shell(String),
     /// Write the prompt in an editor.
     Edit,
+    /// Write the plan that is asked about in an editor.
+    EditPlan,
     /// Take the image in the clipboard.
     PasteImage,
     /// Go back to an earlier prompt.

@@ -197,6 +197,7 @@ fn once(
     run::set_last_words(&format!("resume this session with:\n  {words} chat --resume {id}\n"));
     let first = args.prompt.as_deref();
     let ended = if is_plain {
+        screen.set_lines_only();
         plain::run(&mut screen, &mut backend, &mut inputs, first)
     } else {
         in_terminal(&mut screen, &mut backend, &mut inputs, first)

@@ -149,6 +149,47 @@ fn an_editor_vi_the_history_and_pastes() {
     assert_eq!(displays, wanted);
 }
 
+/// What is approved is the plan as the user left it in the editor, also in the record.
+#[test]
+fn a_plan_is_edited_before_it_is_approved() {
+    let env = Env::bare();
+    let editor =
+        "#!/bin/sh\ngrep -q 'Tie a knot' \"$1\" && sed -i 's/Tie a knot/Tie two bows/' \"$1\"\n";
+    script(&env, "editor", editor);
+    let plan = json!({"plan": "# Plan\n\n- Tie a knot\n- Look at it"});
+    let replies =
+        vec![blocks(&[call("toolu_01", "ExitPlanMode", &plan)]), blocks(&[text("ANSWER-ONE.")])];
+    let Some(desk) = Desk::in_shell(replies, env, (80, 24), |line| {
+        let flags = "--sandbox off --no-snapshots --permission-mode plan";
+        format!("{line} {flags}; echo left $?; cat")
+    }) else {
+        return;
+    };
+    desk.wait("lists the keys");
+    desk.line("plan it");
+    let screen = desk.wait("Ctrl-G: edit the plan");
+    assert!(screen.contains("Tie a knot"), "{screen}");
+    sleep(Duration::from_millis(400));
+    desk.keys(&["C-g"]);
+    desk.wait("Tie two bows");
+    desk.answer("2");
+    desk.wait("ANSWER-ONE.");
+    let told = last(&desk).to_string();
+    assert!(told.contains("approved") && told.contains("Tie two bows"), "{told}");
+    assert!(!told.contains("Tie a knot"), "{told}");
+    desk.keys(&["C-d"]);
+    desk.wait("left 0");
+    let records = desk.records();
+    let approved = records.iter().find(|record| record["toolUseResult"]["plan"].is_string());
+    assert_eq!(
+        approved.unwrap()["toolUseResult"]["plan"],
+        "# Plan\n\n- Tie two bows\n- Look at it"
+    );
+    let left = fs::read_dir(desk.env.path(".local/state/quipu/drafts")).into_iter().flatten();
+    let is_plan = |one: &fs::DirEntry| one.file_name().to_string_lossy().starts_with("plan");
+    assert_eq!(left.flatten().filter(is_plan).count(), 0);
+}
+
 #[test]
 fn images_from_the_clipboard_and_from_files() {
     let env = Env::bare();

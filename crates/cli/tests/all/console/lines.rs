@@ -40,7 +40,7 @@ fn lines_only_for_screen_readers() {
     tmux.wait("rm made.txt");
     tmux.until("the choices", |screen| screen.matches("1. Yes").count() == 2);
     say(&tmux, "3");
-    tmux.wait("Enter: done");
+    tmux.wait("0: back to the choices");
     say(&tmux, "it is mine");
     tmux.wait("Left it.");
     assert!(tmux.env.path("demo/made.txt").exists());

@@ -146,7 +146,8 @@ fn work(desk: &Desk) {
     desk.keys(&["C-u"]);
     desk.line("other words");
     desk.rest("OTHER WORDS.", 1);
-    desk.keys(&["C-d"]);
+    // The command in the background may still run: one Ctrl-D would not be enough.
+    desk.line("/exit");
     desk.wait(&format!("quipu chat --resume {SESSION}"));
     desk.wait("left once 0");
     desk.keys(&["Enter"]);

@@ -180,7 +180,9 @@ impl<'a> Backend<'a> {
 
     fn decide(&mut self, question: &Question, answer: Answer, screen: &mut ::console::Screen) {
         let deny = |message: String, is_interrupt| Reply::Deny { message, is_interrupt };
-        let allow = |updates: Vec<Value>| Reply::Allow { input: None, updates };
+        // A plan is approved as the user has written it.
+        let plan = question.is_rewritten.then(|| &question.input);
+        let allow = |updates: Vec<Value>| Reply::Allow { input: plan.cloned(), updates };
         let set_mode =
             |mode: &str| json!({"type": "setMode", "mode": mode, "destination": "session"});
         // It goes along with the result.
@@ -209,7 +211,12 @@ impl<'a> Backend<'a> {
                 })])
             }
             Answer::Because(why) => {
-                deny(format!("The user does not want this, and says:\n{why}"), false)
+                let plan = plan
+                    .and_then(|input| input["plan"].as_str())
+                    .map_or_else(String::new, |plan| {
+                        format!("\nThe user has written the plan anew:\n{plan}")
+                    });
+                deny(format!("The user does not want this, and says:\n{why}{plan}"), false)
             }
             Answer::No if question.tool == "AskUserQuestion" => {
                 deny("The user does not want to answer this.".to_owned(), true)
@@ -252,20 +259,45 @@ impl<'a> Backend<'a> {
         self.note(Note::Mode(self.mode));
     }
 
-    fn edit<W: Write>(&mut self, stage: &mut Stage<'_, W>) -> io::Result<()> {
-        let (Some(editor), Ok(path)) = (self.world.editor(), self.world.draft("prompt")) else {
-            stage.screen.note(look::WARN, "set `EDITOR` to write prompts in an editor");
-            return Ok(());
+    /// Opens a text in the user's editor. Returns it as it was left there; None if it was not.
+    fn edited<W: Write>(
+        &mut self,
+        name: &str,
+        text: &str,
+        stage: &mut Stage<'_, W>,
+    ) -> io::Result<Option<String>> {
+        let (Some(editor), Ok(path)) = (self.world.editor(), self.world.draft(name)) else {
+            stage.screen.note(look::WARN, "set `EDITOR` to write in an editor");
+            return Ok(None);
         };
-        files::put(&path, stage.screen.written().as_bytes(), files::Durability::Process)?;
+        files::put(&path, text.as_bytes(), files::Durability::Process)?;
         let status = run::outside(stage.terminal, || {
             Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$0\"")).arg(&path).status()
-        })?;
-        if status.success() {
-            let text = files::read_text(&path, 4 << 20)?;
-            stage.screen.write(text.trim_end());
-        }
+        });
+        let text = match status {
+            Ok(status) if status.success() => files::read_text(&path, 4 << 20).map(Some),
+            status => status.map(|_| None),
+        };
         let _ = std::fs::remove_file(&path);
+        text.map(|text| text.map(|text| text.trim_end().to_owned()))
+    }
+
+    /// The prompt in an editor.
+    fn edit<W: Write>(&mut self, stage: &mut Stage<'_, W>) -> io::Result<()> {
+        let text = stage.screen.written();
+        if let Some(text) = self.edited("prompt", &text, stage)? {
+            stage.screen.write(&text);
+        }
+        Ok(())
+    }
+
+    /// The plan that is asked about, in an editor. An empty one is no plan.
+    fn edit_plan<W: Write>(&mut self, stage: &mut Stage<'_, W>) -> io::Result<()> {
+        let Some(plan) = stage.screen.plan().map(str::to_owned) else { return Ok(()) };
+        let written = self.edited("plan", &plan, stage)?;
+        if let Some(text) = written.filter(|text| text != plan.trim_end() && !text.is_empty()) {
+            stage.screen.rewrite_plan(&text);
+        }
         Ok(())
     }
 
@@ -357,6 +389,7 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
                 self.shell(&text);
             }
             Wish::Edit => self.edit(stage)?,
+            Wish::EditPlan => self.edit_plan(stage)?,
             Wish::PasteImage => self.paste_clipboard(),
             Wish::Rewind => return command::run(self, "rewind", "", stage),
             Wish::Suspend => run::suspend(stage.terminal)?,

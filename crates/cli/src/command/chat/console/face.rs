@@ -335,6 +335,7 @@ impl Host for Face {
             sandbox: self.site.sandbox_in_words().unwrap_or_default(),
             change: asked.preview.as_ref().map(change),
             agent: asked.agent.name().map(str::to_owned),
+            is_rewritten: false,
         };
         self.tell(News::Ask(Box::new(question)));
         true

@@ -19,6 +19,9 @@ const MOST: usize = 30;
 /// How much of a prompt is shown.
 const WIDTH: usize = 60;
 
+/// What the session says that takes no images.
+const NO_IMAGES: &str = "File rewinding is not enabled.";
+
 const BOTH: &str = "Files and conversation";
 const FILES: &str = "Only files";
 const CONVERSATION: &str = "Only the conversation";
@@ -48,7 +51,12 @@ pub(super) fn heard(answer: &Value) -> Option<Vec<News>> {
                 let choices = [CONVERSATION, NOTHING].map(|label| json!({"label": label}));
                 let step = format!("plan {rest}");
                 let question = question(&step, "What goes back?", &choices, &Value::Null);
-                vec![News::Notice(error.to_owned()), question]
+                let mut text = error.to_owned();
+                if error == NO_IMAGES {
+                    text +=
+                        " From outside, `quipu rewind --files` puts back what edit tools changed.";
+                }
+                vec![News::Notice(text), question]
             }
             _ => vec![News::Notice(error.to_owned())],
         });
@@ -114,6 +122,17 @@ fn plan(body: &Value, id: &str) -> Vec<News> {
     for path in body["notCovered"].as_array().into_iter().flatten() {
         let text = format!("stays as it is: {}", printable(path.as_str().unwrap_or_default()));
         lines.push(line(look::WARN, &text));
+    }
+    match body["withoutImages"].as_u64().unwrap_or(0) {
+        0 => {}
+        turns => lines.push(line(
+            look::WARN,
+            &format!(
+                "there are no images of {}: only files that edit tools changed then are put back, \
+                 and what commands changed then is not undone",
+                count(turns, "turn")
+            ),
+        )),
     }
     let mut choices = vec![CONVERSATION];
     if let Some(error) = body["error"].as_str() {

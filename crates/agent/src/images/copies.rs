@@ -1,4 +1,5 @@
-//! Rewinds from the copies of edited files that Claude Code keeps in `file-history`.
+//! Rewinds from the copies of edited files in `file-history`: of Claude Code, and of turns of ours
+//! without images.
 //!
 //! Invariants: a copy is used only if its name is that of a copy; a file that was changed after the
 //! session's last record is a clash.
@@ -6,21 +7,19 @@
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use snapshot::plan::{Clash, Others, Plan, Step, put_single};
 use snapshot::scan::keep;
 use snapshot::tree::State;
+use snapshot::{ScanError, Store};
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
 use transcript::conversation::tool;
 use transcript::conversation::turn::Turn;
 use transcript::format::entry::Kind;
-
-use crate::failure::Failure;
-use crate::images::{Kept, first_id};
-use crate::world::World;
+use transcript::format::json::Json;
 
 /// How much later than the last record a file may have been written by the session.
 const SLACK: Duration = Duration::from_secs(5);
@@ -32,15 +31,70 @@ struct Copy {
     backup_file_name: Option<String>,
 }
 
-/// Plans to put back what a session's edit tools changed in turns.
-pub(super) fn plan(
-    world: &mut World,
-    kept: &Kept,
-    session: &Session,
-    family: &WithAgents,
-    turns: &[&Turn],
-    others: Others,
-) -> Result<Plan, Failure> {
+/// Why copies cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CopiesError {
+    #[error(transparent)]
+    Session(#[from] transcript::Error),
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+}
+
+/// Where copies come from and go to.
+#[derive(Clone, Copy, Debug)]
+pub struct Copies<'a> {
+    pub store: &'a Store,
+    pub session: &'a Session,
+    pub family: &'a WithAgents,
+    /// Whether what someone else changed is overwritten.
+    pub others: Others,
+    pub now: SystemTime,
+}
+
+impl Copies<'_> {
+    /// Adds to a plan what was done in those of these turns that have no images: those of Claude
+    /// Code, and with `--no-snapshots`. Returns which of them may have changed something.
+    pub fn add_without_images(
+        &self,
+        plan: &mut Plan,
+        turns: &[Turn],
+        has_images: impl Fn(&str) -> bool,
+    ) -> Result<Vec<usize>, CopiesError> {
+        let (mut earlier, mut later, mut without) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_later = false;
+        for (number, turn) in turns.iter().enumerate() {
+            let id = first_id(self.family, turn)?;
+            if id.is_some_and(|id| has_images(&id)) {
+                is_later = true;
+            } else if may_have_changed(self.family, turn) {
+                if is_later { &mut later } else { &mut earlier }.push(turn);
+                without.push(number);
+            }
+        }
+        if !later.is_empty() {
+            add_later(plan, self.plan(&later)?, self.family, &later)?;
+        }
+        if !earlier.is_empty() {
+            add(plan, self.plan(&earlier)?);
+        }
+        Ok(without)
+    }
+
+    /// Plans to put back what edit tools changed in turns.
+    pub fn plan(&self, turns: &[&Turn]) -> Result<Plan, CopiesError> {
+        planned(self, turns)
+    }
+}
+
+/// The id of the record that a turn begins with.
+pub fn first_id(family: &WithAgents, turn: &Turn) -> transcript::Result<Option<String>> {
+    family.main.look(turn.rows[0], |entry| {
+        entry.get("uuid").and_then(Json::text).map(std::borrow::Cow::into_owned)
+    })
+}
+
+fn planned(copies: &Copies<'_>, turns: &[&Turn]) -> Result<Plan, CopiesError> {
+    let Copies { store, session, family, others, now } = *copies;
     let mut later = HashSet::new();
     for turn in turns {
         later.extend(first_id(family, turn)?);
@@ -89,16 +143,12 @@ pub(super) fn plan(
     let mut plan = Plan::default();
     for (path, copy) in copies {
         let path = cwd.join(path);
-        let damaged = |error: &dyn std::fmt::Display| {
-            Failure::damaged(error.to_string(), "`--conversation` rewinds only the conversation")
-        };
-        let from = keep(&kept.store, &path, world.clock()).map_err(|error| damaged(&error))?;
+        let from = keep(store, &path, now)?;
         let to = match &copy.backup_file_name {
             None => None,
             Some(name) if !is_name(name) => continue,
             Some(name) => {
-                let stored = keep(&kept.store, &folder.join(name), world.clock());
-                match (stored.map_err(|error| damaged(&error))?, &from) {
+                match (keep(store, &folder.join(name), now)?, &from) {
                     // The copy is private; the file has its mode.
                     (Some(State::File { size, hash, .. }), Some(State::File { mode, .. })) => {
                         Some(State::File { mode: *mode, size, hash })
@@ -130,16 +180,18 @@ pub(super) fn plan(
 
 /// Tools that change one file, and keep a copy of it.
 const EDITING: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
+/// Tools that may change anything.
+const FREE: [&str; 3] = ["Agent", "Bash", "Task"];
 
 /// Whether there is a call in a turn that may have changed files.
-pub(super) fn may_have_changed(family: &WithAgents, turn: &Turn) -> bool {
+fn may_have_changed(family: &WithAgents, turn: &Turn) -> bool {
     let table = &family.main.table;
     let mut names = turn.calls(table).filter_map(|call| table.text(table.block(call).name));
-    names.any(|name| name == "Bash" || EDITING.contains(&name))
+    names.any(|name| FREE.contains(&name) || EDITING.contains(&name))
 }
 
 /// The files that edit tools were to change in turns.
-fn edited(family: &WithAgents, turns: &[&Turn]) -> Result<HashSet<PathBuf>, Failure> {
+fn edited(family: &WithAgents, turns: &[&Turn]) -> transcript::Result<HashSet<PathBuf>> {
     let table = &family.main.table;
     let mut all = HashSet::new();
     for call in turns.iter().flat_map(|turn| turn.calls(table)) {
@@ -159,12 +211,12 @@ fn edited(family: &WithAgents, turns: &[&Turn]) -> Result<HashSet<PathBuf>, Fail
 
 /// Adds what copies have of turns after those that a plan goes back through: of the files that they
 /// edited. Where images have a file, the plan goes back further.
-pub(super) fn add_later(
+fn add_later(
     plan: &mut Plan,
     mut later: Plan,
     family: &WithAgents,
     turns: &[&Turn],
-) -> Result<(), Failure> {
+) -> transcript::Result<()> {
     let edited = edited(family, turns)?;
     let is_new = |path: &PathBuf| {
         edited.contains(path) && !plan.steps.iter().any(|step| step.path() == *path)
@@ -178,7 +230,7 @@ pub(super) fn add_later(
 }
 
 /// Adds what copies have to a plan that goes back only to a later time.
-pub(super) fn add(plan: &mut Plan, earlier: Plan) {
+fn add(plan: &mut Plan, earlier: Plan) {
     let mut clashes = earlier.clashes;
     for step in earlier.steps {
         let path = step.path();

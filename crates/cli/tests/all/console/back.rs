@@ -1,0 +1,58 @@
+//! Going back behind turns of which there are no images.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Desk, SESSION, blocks};
+use crate::chat::{call, text};
+use crate::env::Env;
+
+/// What edit tools changed there comes from their copies; what commands changed stays, and that is
+/// said.
+#[test]
+fn turns_without_images_go_back_by_their_copies() {
+    let bash = |id: &str, command: &str| {
+        call(id, "Bash", &json!({"command": command, "description": "x"}))
+    };
+    let edit = json!({"file_path": "knots.sh", "old_string": "count=2", "new_string": "count=1"});
+    let replies = vec![
+        blocks(&[call("toolu_01", "Read", &json!({"file_path": "knots.sh"}))]),
+        blocks(&[call("toolu_02", "Edit", &edit), bash("toolu_03", "echo x > bash.txt")]),
+        blocks(&[text("ANSWER-ONE.")]),
+        blocks(&[bash("toolu_04", "rm README.md")]),
+        blocks(&[text("ANSWER-TWO.")]),
+    ];
+    let desk = Desk::in_shell(replies, Env::bare(), (100, 40), |line| {
+        let free = "--sandbox off --dangerously-skip-permissions";
+        let resume = line.replace("--session-id", "--resume");
+        format!(
+            "{line} {free} --no-snapshots -p 'first prompt'; {resume} {free}; echo left $?; cat"
+        )
+    });
+    let Some(desk) = desk else { return };
+    desk.wait("lists the keys");
+    desk.line("second prompt");
+    desk.wait("ANSWER-TWO.");
+    let path = |name: &str| desk.env.path(&format!("demo/{name}"));
+    assert!(path("bash.txt").exists() && !path("README.md").exists());
+    assert!(fs::read_to_string(path("knots.sh")).unwrap().contains("count=1"));
+    desk.line("/rewind");
+    desk.wait("2. #1 first prompt");
+    desk.answer("2");
+    let screen = desk.wait("What goes back?");
+    assert!(screen.contains("there are no images of 1 turn"), "{screen}");
+    assert!(screen.contains("+count=2") && screen.contains("README.md (+1 -0)"), "{screen}");
+    assert!(!screen.contains("bash.txt"), "{screen}");
+    desk.answer("1");
+    desk.wait("the conversation goes on before this prompt");
+    assert!(fs::read_to_string(path("knots.sh")).unwrap().contains("count=2"));
+    assert!(path("README.md").exists() && path("bash.txt").exists());
+    let undone = desk.quipu(&["undo"]);
+    assert!(fs::read_to_string(path("knots.sh")).unwrap().contains("count=1"), "{undone}");
+    assert!(!path("README.md").exists(), "{undone}");
+    desk.keys(&["C-u"]);
+    desk.line("/exit");
+    desk.wait("left 0");
+    assert!(desk.quipu(&["check", SESSION]).contains("resumes"));
+}
