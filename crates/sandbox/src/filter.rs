@@ -12,6 +12,15 @@ use crate::{Layers, Metadata, Network, Sockets, Spec};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+const FCHMODAT2: i64 = 452;
+/// The bit of a mode by which a program runs with the rights of its owner. The one for groups is
+/// not refused: folders use it to give what is in them to a group.
+const LENDING: i32 = 0o4000;
+/// Flags that make a new file: `O_CREAT`, and the one of `O_TMPFILE` that no other has.
+const NEW_FILE: [i32; 2] = [0o100, 0o20_000_000];
+/// `FS_IOC_SETFLAGS`, its form for 32 bits, `FS_IOC_FSSETXATTR` and `FS_IOC_SETVERSION`.
+const FLAGS_OF_FILES: [libc::Ioctl; 4] = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4008_7602];
+
 /// Refuses these system calls from now on.
 pub(crate) fn apply(spec: &Spec, layers: &Layers) -> io::Result<()> {
     let mut rules = refused(spec);
@@ -27,6 +36,8 @@ pub(crate) fn apply(spec: &Spec, layers: &Layers) -> io::Result<()> {
     // Programs try something else where a call does not exist.
     let missing = [
         libc::SYS_clone3,
+        // What it is to do is not in its arguments.
+        libc::SYS_openat2,
         libc::SYS_io_uring_setup,
         libc::SYS_io_uring_enter,
         libc::SYS_io_uring_register,
@@ -99,6 +110,7 @@ fn refused(spec: &Spec) -> Rules {
         libc::SYS_vhangup,
         libc::SYS_fanotify_init,
         libc::SYS_lookup_dcookie,
+        469, // file_setattr
     ];
     #[cfg(target_arch = "x86_64")]
     calls.extend([
@@ -111,7 +123,7 @@ fn refused(spec: &Spec) -> Rules {
         calls.extend([
             libc::SYS_fchmod,
             libc::SYS_fchmodat,
-            452, // fchmodat2
+            FCHMODAT2,
             libc::SYS_fchown,
             libc::SYS_fchownat,
             libc::SYS_utimensat,
@@ -123,7 +135,6 @@ fn refused(spec: &Spec) -> Rules {
             libc::SYS_fremovexattr,
             463, // setxattrat
             466, // removexattrat
-            469, // file_setattr
         ]);
         #[cfg(target_arch = "x86_64")]
         calls.extend([
@@ -148,6 +159,9 @@ fn conditional(spec: &Spec, layers: &Layers) -> io::Result<Rules> {
     };
     let all =
         |conditions: Vec<SeccompCondition>| SeccompRule::new(conditions).map_err(io::Error::other);
+    let set =
+        |argument: u8, bits: i32| when(argument, MaskedEq(u64::from(bits.cast_unsigned())), bits);
+    let lends = |argument: u8| all(vec![set(argument, LENDING)?]);
     let mut rules = Rules::new();
     // Sockets of families that were not allowed.
     let has_internet = spec.network == Network::On || layers.network;
@@ -185,21 +199,35 @@ fn conditional(spec: &Spec, layers: &Layers) -> io::Result<Rules> {
     rules.insert(libc::SYS_clone, spaces.iter().map(space).collect::<io::Result<_>>()?);
     // Limits of other processes.
     rules.insert(libc::SYS_prlimit64, vec![all(vec![when(0, Ne, 0)?])?]);
-    // Device nodes.
+    // Device nodes, and files with which everybody gets the rights of their owner.
     let nodes = |argument: u8| -> io::Result<Vec<SeccompRule>> {
         let kinds = [libc::S_IFCHR, libc::S_IFBLK].map(|kind| {
             let kind = i32::try_from(kind).map_err(io::Error::other)?;
             all(vec![when(argument, MaskedEq(u64::from(libc::S_IFMT)), kind)?])
         });
-        kinds.into_iter().collect()
+        kinds.into_iter().chain([lends(argument)]).collect()
     };
     rules.insert(libc::SYS_mknodat, nodes(2)?);
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_mknod, nodes(1)?);
-    // Typing into a terminal.
-    let typing = [libc::TIOCSTI, libc::TIOCLINUX];
-    let typing =
-        typing.map(|kind| all(vec![when(1, Eq, i32::try_from(kind).map_err(io::Error::other)?)?]));
-    rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<io::Result<_>>()?);
+    // The same, where a file is opened that is made by that.
+    let opened = |flags: u8| -> io::Result<Vec<SeccompRule>> {
+        let made = |flag: &i32| all(vec![set(flags, *flag)?, set(flags + 1, LENDING)?]);
+        NEW_FILE.iter().map(made).collect()
+    };
+    rules.insert(libc::SYS_openat, opened(2)?);
+    #[cfg(target_arch = "x86_64")]
+    rules.extend([(libc::SYS_open, opened(1)?), (libc::SYS_creat, vec![lends(1)?])]);
+    if spec.metadata == Metadata::Writable {
+        rules.insert(libc::SYS_fchmod, vec![lends(1)?]);
+        rules.extend([(libc::SYS_fchmodat, vec![lends(2)?]), (FCHMODAT2, vec![lends(2)?])]);
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(libc::SYS_chmod, vec![lends(1)?]);
+    }
+    // Typing into a terminal; flags of files, which are neither content nor mode.
+    let refused = [libc::TIOCSTI, libc::TIOCLINUX].into_iter().chain(FLAGS_OF_FILES);
+    let refused =
+        refused.map(|kind| all(vec![when(1, Eq, i32::try_from(kind).map_err(io::Error::other)?)?]));
+    rules.insert(libc::SYS_ioctl, refused.collect::<io::Result<_>>()?);
     Ok(rules)
 }
