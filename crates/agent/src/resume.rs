@@ -73,7 +73,8 @@ pub fn open_at(
     model: Option<&str>,
     at: Option<&str>,
 ) -> io::Result<Result<Resumed, Refusal>> {
-    let rules = Rules::newest();
+    // What a tool was called in an answer is part of what was sent before.
+    let rules = Rules { keeps_names: true, ..Rules::newest() };
     let conversation = match at {
         Some(_) => Conversation::open(path)?,
         None => history::open(path, rules)?,

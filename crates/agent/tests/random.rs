@@ -89,6 +89,32 @@ fn trouble(messages: &[Value]) -> Option<String> {
     (!open.is_empty()).then(|| format!("{open:?} have no results"))
 }
 
+#[test]
+fn histories_that_the_api_refuses_are_noticed() {
+    let say = |role: &str, blocks: &[Value]| json!({"role": role, "content": blocks});
+    let text = |words: &str| json!({"type": "text", "text": words});
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Read", "input": {}});
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "x"});
+    let go = say("user", &[text("Go.")]);
+    let both = say("assistant", &[call("a"), call("b")]);
+    let good = [go.clone(), both.clone(), say("user", &[result("a"), result("b"), text("And?")])];
+    assert_eq!(trouble(&good), None);
+    let bad = [
+        vec![both.clone(), say("user", &[result("a"), result("b")])],
+        vec![go.clone(), both.clone(), say("user", &[result("a")])],
+        vec![go.clone(), both.clone(), say("user", &[result("b"), result("a")])],
+        vec![go.clone(), both.clone(), say("user", &[text("Well."), result("a"), result("b")])],
+        vec![go.clone(), say("user", &[result("a")])],
+        vec![go.clone(), both.clone()],
+        vec![go.clone(), say("assistant", &[]), go.clone()],
+        vec![go.clone(), say("assistant", &[text(" ")]), go.clone()],
+        vec![go.clone(), go],
+    ];
+    for messages in bad {
+        assert!(trouble(&messages).is_some(), "{messages:?}");
+    }
+}
+
 /// A model that says anything.
 struct Anything {
     dice: Mutex<Dice>,

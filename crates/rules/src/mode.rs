@@ -35,8 +35,9 @@ impl Mode {
         }
     }
 
-    /// The mode with this name.
+    /// The mode with this name. Newer clients call the first one `manual`.
     pub fn named(name: &str) -> Option<Mode> {
+        let name = if name == "manual" { Mode::Default.name() } else { name };
         Mode::ALL.into_iter().find(|mode| mode.name() == name)
     }
 }

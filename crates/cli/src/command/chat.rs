@@ -75,6 +75,9 @@ pub(crate) struct ChatArgs {
     /// Print all events, not only the last one
     #[arg(long)]
     verbose: bool,
+    /// Print the version that sessions are written as, and Quipu's: for hosts, which ask for it
+    #[arg(short = 'v', long)]
+    version: bool,
     /// With `stream-json`: also print the events of the API's stream
     #[arg(long)]
     include_partial_messages: bool,
@@ -85,7 +88,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
     /// Stop before the next request once the run has cost so many dollars
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     max_budget_usd: Option<f64>,
     /// How many tokens of an answer may be thinking
     #[arg(long, value_name = "N")]
@@ -295,6 +298,12 @@ fn window(text: &str) -> Result<Window, String> {
     }
 }
 
+/// Reads an amount that something may cost.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| "it is a number of dollars above 0".to_owned())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum In {
     Text,
@@ -315,6 +324,10 @@ impl ChatArgs {
 }
 
 pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
+    if args.version {
+        let (written, own) = (agent::dialect_version(), env!("CARGO_PKG_VERSION"));
+        return Ok(writeln!(world.out, "{written} (Quipu {own})")?);
+    }
     if args.explain.is_some() || args.settings_check {
         return explain::explain(world, args);
     }

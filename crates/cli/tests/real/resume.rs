@@ -58,7 +58,20 @@ pub(crate) fn difference(session: &[u8], sent: &[Value], ours: &[Value]) -> Opti
 /// The first message in which two clients' requests differ, apart from reminders: those of a start
 /// are not the same in two programs.
 pub(crate) fn difference_in_speech(one: &[Value], other: &[Value]) -> Option<String> {
-    first_difference(&normal(one), &normal(other))
+    first_difference(&named(normal(one)), &named(normal(other)))
+}
+
+/// The same with one name for sub-agents' calls: the newest client calls them `Agent` whatever they
+/// were, ours as they were sent before.
+fn named(mut messages: Vec<Value>) -> Vec<Value> {
+    for message in &mut messages {
+        for block in message["content"].as_array_mut().into_iter().flatten() {
+            if block["type"] == "tool_use" && block["name"] == "Agent" {
+                block["name"] = "Task".into();
+            }
+        }
+    }
+    messages
 }
 
 fn first_difference(sent: &[Value], ours: &[Value]) -> Option<String> {

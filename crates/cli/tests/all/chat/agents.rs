@@ -77,3 +77,26 @@ fn records_of_a_sub_agent_are_those_of_the_original() {
     assert_eq!(theirs["totalToolUseCount"], ours["totalToolUseCount"]);
     assert_eq!(lab.check(SESSION), "full []");
 }
+
+/// What is sent after a resume begins with what was sent before: also the name of the tool.
+#[test]
+fn a_resume_calls_sub_agents_as_they_were_called() {
+    let task =
+        json!({"description": "Count", "prompt": "LAB count", "subagent_type": "general-purpose"});
+    let mut lab = Lab::says(&[
+        &[call("c1", "Task", &task)],
+        &[text("There are three.")],
+        &[text("Three, the helper says.")],
+        &[text("Later.")],
+    ]);
+    let out = lab.new_session(&["How many are there?"]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let out = lab.run(&["--resume", SESSION, "And now?"]);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let requests = lab.server.requests();
+    assert_eq!(requests.len(), 4);
+    let (before, after) = (bare(&requests[2]), bare(&requests[3]));
+    assert!(before[1].to_string().contains(r#""name":"Task""#), "{before:?}");
+    assert_eq!(before[..], after[..before.len()]);
+    assert_eq!(requests[2]["tools"], requests[3]["tools"]);
+}

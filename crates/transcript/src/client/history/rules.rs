@@ -44,6 +44,8 @@ pub struct Rules {
     pub progress_leaf: bool,
     /// A cycle of parent links is broken; otherwise the client hangs.
     pub breaks_loops: bool,
+    /// On the way up, the end of a cycle is a gap.
+    pub bridges_loops: bool,
     /// Cycles are cut before a leaf is looked for, so that they have an end.
     pub cuts_loops: bool,
     /// A `last-prompt` record can name the leaf.
@@ -111,6 +113,9 @@ pub struct Rules {
     pub calls_last: CallsLast,
     /// Which members of calls are sent.
     pub calls: Calls,
+    /// Calls keep the names of tools that they were recorded with, as whoever sent them before
+    /// wrote them.
+    pub keeps_names: bool,
     /// Which references to tools are sent.
     pub references: References,
     /// How calls and results are paired.
@@ -130,7 +135,7 @@ pub enum Bridge {
     No,
     /// The newest record that is not newer than this one, and at most five seconds older.
     Any,
-    /// Like `Any`, but never a record in a sidechain, and never a descendant.
+    /// Like `Any`, but never a record in a sidechain.
     Main,
 }
 
@@ -358,6 +363,7 @@ const FIRST: Rules = Rules {
     sidechain_leaf: true,
     progress_leaf: false,
     breaks_loops: false,
+    bridges_loops: false,
     cuts_loops: false,
     leaf_is_named: false,
     counts_sidechains: true,
@@ -390,6 +396,7 @@ const FIRST: Rules = Rules {
     drops_old_messages: false,
     calls_last: CallsLast::No,
     calls: Calls::AsStored,
+    keeps_names: false,
     references: References::AsStored,
     pairing: Pairing::No,
     joins_suffixed: false,

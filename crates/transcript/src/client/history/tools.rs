@@ -212,6 +212,7 @@ fn call(block: SentBlock, rules: Rules) -> SentBlock {
 fn renamed(name: &str, rules: Rules) -> Option<&'static str> {
     let known = RENAMED
         .iter()
+        .filter(|_| !rules.keeps_names)
         .find(|one| one.old == name && (one.since..one.until).contains(&rules.version));
     known.map(|known| known.new)
 }
