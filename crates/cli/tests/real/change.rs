@@ -375,7 +375,7 @@ fn table(
     let cell = |source: usize, change: usize, client: usize| {
         let key = [clients[client].clone(), name(source), CHANGES[change].0.to_owned()];
         let tried = found.get(&(source, change, client)).map(Outcome::cell);
-        tried.or(before.get(&key).map(String::as_str)).unwrap_or("not tried").to_owned()
+        tried.or(before.get(&key).map(String::as_str)).unwrap_or_default().to_owned()
     };
     let mut text = String::from(
         "# Changed sessions in the real client\n\n\
@@ -383,14 +383,17 @@ fn table(
         the result is resumed in the real client, and what that sends is compared with `quipu history`.\n\
         `ok`: sent as predicted, and it resumes fully, as before; `a → b`: sent as predicted, with the\n\
         verdicts before and after; `–`: nothing to change; `declined`: not written, because it would\n\
-        resume less well; `refused`: the client does not resume it, as predicted. For `redact`, a secret\n\
-        is put into every prompt, text and thinking.\n",
+        resume less well; `refused`: the client does not resume it, as predicted; nothing: not tried. For\n\
+        `redact`, a secret is put into every prompt, text and thinking.\n",
     );
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for source in 0..sources.len() {
         for change in 0..FULL {
             for client in 0..clients.len() {
-                *counts.entry(cell(source, change, client)).or_default() += 1;
+                let cell = cell(source, change, client);
+                if !cell.is_empty() {
+                    *counts.entry(cell).or_default() += 1;
+                }
             }
         }
     }
@@ -406,6 +409,9 @@ fn table(
         let _ = writeln!(text, "|---|{}", "---|".repeat(FULL));
         for source in 0..sources.len() {
             let cells: Vec<String> = (0..FULL).map(|change| cell(source, change, client)).collect();
+            if cells.iter().all(String::is_empty) {
+                continue;
+            }
             let _ = writeln!(text, "| {} | {} |", name(source), cells.join(" | "));
         }
     }

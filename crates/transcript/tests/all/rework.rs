@@ -248,6 +248,8 @@ const fn odd(
 
 const BRIDGED: &str = "clients and we bridge a gap to other records";
 const SIDE: &str = "a sidechain in the middle of the path belongs to two turns";
+const ONE_ID: &str = "two calls have one id, so the result of one keeps the other, too";
+const BEFORE_RESULT: &str = "a text in the record of a result opens a turn once the result is gone";
 const TWO_RECORDS: &str = "a prompt of two records counts as two turns";
 const REFUSED: &str = "the command refuses it: what is left would resume less well";
 const ONE_MORE: &str = "the second half has what a compaction keeps as one more turn";
@@ -272,6 +274,8 @@ const ODD_TURNS: &[Odd] = &[
         "4 turns -> 2, not 1",
         "a branch that begins with a command stays beside the one turn that is kept",
     ),
+    odd("/call_again_open", "keep 2", "2 turns -> 2, not 1", ONE_ID),
+    odd("/text_before_result", "strip 1", "2 turns -> 3, not 2", BEFORE_RESULT),
     odd("/duplicate_lines", "reword 1", "as 2.1.325: full -> loss", REFUSED),
     odd("/2.1.45/f_resume/", "keep 1", "full -> loss", REFUSED),
     odd("/seen_same_ms_tie_g_compact/", "keep 1", "full -> loss", REFUSED),
@@ -287,6 +291,7 @@ const ODD_SPLITS: &[Odd] = &[
         "records without ids have no end to add to",
     ),
     odd("/sidechain_on_the_chain", "split at 3", "3 turns -> [1, 1]", SIDE),
+    odd("/call_again_open", "split at 2", "2 turns -> [1, 2]", ONE_ID),
     odd("/sidechain_on_the_chain", "split at 3", "6 -> 4 messages", SIDE),
     odd("/gap_nearest_by_time", "split at 2", "3 turns -> [1, 1]", BRIDGED),
     odd(
