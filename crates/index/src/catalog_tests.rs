@@ -629,6 +629,31 @@ fn a_catalog_of_an_older_version_is_completed_and_keeps_deleted_sessions() {
     assert_same(&catalog, &fresh);
 }
 
+/// The database does not notice a flipped bit in a value; figures have a hash, those of version 8
+/// get one.
+#[test]
+fn figures_have_a_hash() {
+    let world = World::new();
+    world.put("p/one.jsonl", (say("a", "apple") + &answer("m1", 5)).as_bytes());
+    world.put("p/two.jsonl", (say("b", "banana") + &answer("m2", 7)).as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    fs::remove_file(world.path("p/one.jsonl")).unwrap();
+    world.refresh(&mut catalog);
+    let wanted = world.ledger(&catalog);
+    assert_eq!(wanted.len(), 2);
+    let without = "UPDATE messages SET list = substr(list, 1, length(list) - 8);";
+    catalog.connection.execute_batch(without).unwrap();
+    catalog.connection.execute_batch("PRAGMA user_version = 8").unwrap();
+    drop(catalog);
+    let catalog = world.open("c.sqlite");
+    assert_eq!(world.ledger(&catalog), wanted);
+    let flipped = "UPDATE messages SET list = CAST(substr(list, 1, 9) || x'01' || \
+                   substr(list, 11) AS BLOB)";
+    catalog.connection.execute_batch(flipped).unwrap();
+    assert!(catalog.ledger(&[world.folder.path().join("home")]).unwrap_err().is_damage());
+}
+
 #[test]
 fn a_wrong_catalog_is_noticed() {
     let world = World::new();
@@ -736,10 +761,18 @@ fn usage_is_that_of_the_files_as_they_are_now() {
     // Of one session and what is recent: only the session's new lines are read.
     let homes = [world.folder.path().join("home")];
     world.append("p/0.jsonl", answer("last", 8).as_bytes());
-    let recent = |most| {
+    let since = |after, most| {
         let path = world.path("p/0.jsonl");
-        catalog.recent_ledger(&homes, &path, Time(i64::MAX), most).unwrap()
+        catalog.recent_ledger(&homes, &path, Time(after), most).unwrap()
     };
+    let recent = |most| since(i64::MAX, most);
+    // A file that was copied today, with what was said in March, is not of today.
+    let has_new = |after| {
+        let ledger = since(after, 1 << 20).unwrap();
+        ledger.entries.iter().any(|entry| entry.message.id == "new")
+    };
+    let march = "2026-03-01T10:00:01Z".parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    assert!(has_new(march) && !has_new(march + 1));
     let of_session: Vec<String> = {
         let ledger = Ledger::of_homes(&world.homes(), 2);
         let is_ours = |entry: &&LedgerEntry| {

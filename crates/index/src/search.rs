@@ -137,8 +137,7 @@ impl Catalog {
         let mut scores = vec![0.0; candidates.len()];
         let mut terms: Vec<Vec<Fits>> = Vec::new();
         let is_all = query.terms.iter().all(|term| term.is_excluded) && !filters.record.is_empty();
-        let only_filters =
-            is_all.then(|| filters.record.iter().map(|word| format!("meta : \"{word}\"")));
+        let only_filters = is_all.then(|| filters.record.iter().map(|word| query::of_filter(word)));
         let only_filters = only_filters.map(|all| all.collect::<Vec<_>>().join(" AND "));
         let wanted = query.terms.iter().filter(|term| !term.is_excluded);
         let expressions =

@@ -233,7 +233,7 @@ impl Conversation {
 
     /// Reads a file from the line that begins at `offset`. The lines before it are not counted:
     /// line numbers begin there.
-    pub(crate) fn open_from(path: &Path, offset: u64) -> crate::Result<Conversation> {
+    pub fn open_from(path: &Path, offset: u64) -> crate::Result<Conversation> {
         Conversation::open_watched(path, offset, &mut ())
     }
 

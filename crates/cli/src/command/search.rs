@@ -278,15 +278,16 @@ fn describe(world: &mut World, session: &FoundSession) -> Result<(), Failure> {
     Ok(writeln!(world.out)?)
 }
 
-/// The options of `quipu show` that open a session where it fits: at a turn, else on a branch.
+/// The options of `quipu show` that open a session at the first hit that has a place: in a
+/// sub-agent, at a turn, or on a branch.
 fn place_of(session: &FoundSession) -> String {
-    let turn = session.hits.iter().find_map(|hit| hit.turn);
-    let branch = session.hits.iter().find_map(|hit| hit.branch.as_deref());
-    match (turn, branch) {
-        (Some(turn), _) => format!(" --turn {turn}"),
-        (None, Some(branch)) => format!(" --branch {}", quoted(branch)),
-        (None, None) => String::new(),
-    }
+    let place = |hit: &Hit| match (&hit.agent, hit.turn, &hit.branch) {
+        (Some(agent), ..) => Some(format!(" --agent {}", quoted(agent))),
+        (None, Some(turn), _) => Some(format!(" --turn {turn}")),
+        (None, None, Some(branch)) => Some(format!(" --branch {}", quoted(branch))),
+        (None, None, None) => None,
+    };
+    session.hits.iter().find_map(place).unwrap_or_default()
 }
 
 /// The snippet with what was found highlighted.

@@ -6,7 +6,7 @@ mod turn;
 use std::io::Write;
 
 use transcript::conversation::Turns;
-use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::agents::{Owner, SubAgent, WithAgents};
 use transcript::conversation::graph::{ChainId, Start};
 use transcript::conversation::markdown;
 use transcript::conversation::place::Session;
@@ -45,6 +45,9 @@ pub(crate) struct ShowArgs {
     /// The branch that contains this record (its uuid, or the start of it)
     #[arg(long, value_name = "LEAF")]
     branch: Option<String>,
+    /// A sub-agent, by its id or the start of it, as `quipu search` and `quipu tree` name it
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["branch", "all"])]
+    agent: Option<String>,
     /// Include abandoned branches
     #[arg(long, conflicts_with = "branch")]
     all: bool,
@@ -80,7 +83,13 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
     let left_out = Left::of(&found);
-    let parts = parts(&family, found, args)?;
+    let agent = args.agent.as_deref().map(|name| agent_named(&family, name)).transpose()?;
+    let owner = agent.map_or(Owner::Main, Owner::Agent);
+    let agent = agent.map(|at| &family.agents[at]);
+    let parts = match agent {
+        Some(agent) => vec![Part { chain: None, turns: family.turns(agent) }],
+        None => parts(&family, found, args)?,
+    };
     let last = parts.iter().map(|part| part.turns.len()).max().unwrap_or(0);
     args.view.check(last)?;
     let chosen = parts.iter().flat_map(|part| {
@@ -91,7 +100,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     });
     if args.json {
         for (chain, number, turn) in chosen {
-            let place = TurnPlace { number, owner: Owner::Main, agent: None, chain };
+            let place = TurnPlace { number, owner, agent, chain };
             as_json::turn(&family, turn, place, &mut world.out)?;
             world.out.write_all(b"\n")?;
         }
@@ -113,13 +122,16 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
                 writer.dead_end(chain).map_err(failed)?;
                 before = chain;
             }
-            writer.turn(Owner::Main, turn, number).map_err(failed)?;
+            writer.turn(owner, turn, number).map_err(failed)?;
         }
         let note = hidden(writer.hidden());
         return Ok(note.map_or(Ok(()), |note| world.out.note(&note))?);
     }
     let page = &mut Page::new(&mut world.out);
-    head(page, &session, &seen, &family, &left_out, last)?;
+    match agent {
+        Some(agent) => agent_head(page, &session, &family, agent, last)?,
+        None => head(page, &session, &seen, &family, &left_out, last)?,
+    }
     let wanted = Wanted { show: args.view.show(), cwd: seen.cwd.as_deref(), prices: &prices };
     let mut chain_before = None;
     for (chain, number, turn) in chosen {
@@ -127,7 +139,10 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
             dead_head(page, &family, chain)?;
             chain_before = chain;
         }
-        turn::write(page, &family, Owner::Main, turn, number, wanted)?;
+        turn::write(page, &family, owner, turn, number, wanted)?;
+    }
+    if agent.is_some() {
+        return Ok(());
     }
     if !args.all && args.branch.is_none() {
         left_out.tell(page, &args.session)?;
@@ -140,6 +155,26 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
         page.paragraph(&Lead::default(), &[styled(DIM, text)])?;
     }
     Ok(())
+}
+
+/// The sub-agent of that id, or of an id that begins like that.
+fn agent_named(family: &WithAgents, name: &str) -> Result<usize, Failure> {
+    let ids = || family.agents.iter().map(|agent| agent.id.as_str());
+    if let Some(at) = ids().position(|id| id == name) {
+        return Ok(at);
+    }
+    let mut fitting = ids().enumerate().filter(|(_, id)| id.starts_with(name)).map(|(at, _)| at);
+    match (fitting.next(), fitting.next()) {
+        (Some(at), None) => Ok(at),
+        (None, _) => {
+            let hint = "`quipu turns --json` lists the sub-agents";
+            Err(Failure::not_found(format!("the session has no sub-agent `{name}`"), hint))
+        }
+        (Some(_), Some(_)) => {
+            let message = format!("the ids of several sub-agents begin with `{name}`");
+            Err(Failure::not_found(message, "give more of it"))
+        }
+    }
 }
 
 /// The turns that the user asked for.
@@ -238,6 +273,27 @@ fn head(
         );
         page.paragraph(&Lead::default(), &[styled(WARN, text)])?;
     }
+    Ok(())
+}
+
+/// What stands above the turns of a sub-agent.
+fn agent_head(
+    page: &mut Page<'_>,
+    session: &Session,
+    family: &WithAgents,
+    agent: &SubAgent,
+    turns: usize,
+) -> Result<(), Failure> {
+    let [kind, task] = family.task(agent)?;
+    let title = task.unwrap_or_else(|| agent.purpose.name().to_owned());
+    let title: String = title.chars().take(1_000).collect();
+    let title = fit(&one_line(&title), page.width * 2 - 2);
+    page.paragraph(&Lead::default(), &[styled(BOLD, title)])?;
+    let mut facts = vec![format!("sub-agent {}", agent.id)];
+    facts.extend(kind);
+    facts.push(format!("of {}", session.id));
+    facts.push(count(turns as u64, "turn"));
+    page.paragraph(&Lead::default(), &[styled(DIM, one_line(&facts.join(" · ")))])?;
     Ok(())
 }
 

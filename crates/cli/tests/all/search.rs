@@ -56,6 +56,72 @@ fn queries_that_are_none() {
     assert_snapshot!(env.cleaned(&text));
 }
 
+/// A hit in a sub-agent names it, and the command below opens it there; so it is for those in the
+/// session's file.
+#[test]
+fn hits_in_sub_agents() {
+    let env = Env::bare();
+    let folders = [("2.1.325/e_agent", "a4a50c91573cd0ad1"), ("1.0.128/e_agent", "line-")];
+    for (at, (name, agent)) in folders.into_iter().enumerate() {
+        let folder = testkit::fixtures().join("recordings").join(name).join("projects");
+        for file in testkit::files_under(std::slice::from_ref(&folder)) {
+            let inside = file.path.strip_prefix(&folder).unwrap();
+            let inside = format!("home{at}/projects/{}", inside.display());
+            env.put(&inside, fs::read(&file.path).unwrap());
+        }
+        let run = |args: &[&str]| {
+            let home = env.path(&format!("home{at}"));
+            env.command(args).env("CLAUDE_CONFIG_DIR", home).output().unwrap()
+        };
+        for query in ["kind:prompt LAB", "kind:prompt /LAB-SUB/"] {
+            let found: Value =
+                serde_json::from_slice(&run(&["search", query, "--json"]).stdout).unwrap();
+            let sessions = found["sessions"].as_array().unwrap();
+            assert!(!sessions.is_empty(), "{found}");
+            for hit in sessions.iter().flat_map(|one| one["hits"].as_array().unwrap()) {
+                assert!(hit["agent"].as_str().unwrap_or_default().starts_with(agent), "{hit}");
+                assert!(hit["turn"].is_null());
+            }
+            let text = env.show(&run(&["search", query, "--limit", "1"]));
+            let command = text.lines().find_map(|line| line.trim().strip_prefix("quipu show "));
+            let command: Vec<&str> = command.unwrap().split(' ').collect();
+            let text = env.show(&run(&[&["show", "--full"], command.as_slice()].concat()));
+            assert!(text.contains("LAB-SUB") && text.contains("sub-agent"), "{text}");
+        }
+    }
+}
+
+/// Of a session that is being written, a search reads what is new and a little before it.
+#[test]
+fn a_session_that_grows_is_not_read_again() {
+    let env = Env::bare();
+    let line = |at: usize, text: &str| {
+        let parent = at.checked_sub(1).map(|at| format!("u{at}"));
+        let message = serde_json::json!({"role": "user", "content": text});
+        let line = serde_json::json!({"type": "user", "uuid": format!("u{at}"), "message": message,
+            "parentUuid": parent, "sessionId": "s",
+            "timestamp": format!("2026-11-01T{:02}:{:02}:00.000Z", at / 60, at % 60)});
+        format!("{line}\n")
+    };
+    let filler = "apple ".repeat(2_000);
+    let mut text: String = (0..400).map(|at| line(at, &filler)).collect();
+    let early: usize = (0..100).map(|at| line(at, &filler).len()).sum();
+    let path = env.put(".claude/projects/-app/feed0001.jsonl", &text);
+    let search = |word: &str| {
+        let found = env.output(&["search", word, "--json", "--hits", "1"]).stdout;
+        let found: Value = serde_json::from_slice(&found).unwrap();
+        found["sessions"][0]["hits"][0]["turn"].as_u64()
+    };
+    assert!(search("apple").is_some());
+    for at in 400..403 {
+        text += &line(at, &format!("pear{at}"));
+        // What was read before is not looked at again: only its lines are where they were.
+        let old = text[..early].chars().map(|c| if c == '\n' { c } else { 'x' });
+        fs::write(&path, old.collect::<String>() + &text[early..]).unwrap();
+        assert_eq!(search(&format!("pear{at}")), Some(at as u64 + 1));
+    }
+}
+
 #[test]
 fn answers_are_bounded() {
     let env = Env::with_samples();

@@ -72,6 +72,40 @@ fn one_turn_one_branch_or_all() {
     assert_snapshot!("all", screen("80", &["show", "--all"], &path));
 }
 
+/// A sub-agent alone: one with a file of its own, and one in the session's file.
+#[test]
+fn one_sub_agent() {
+    let path = recording("2.1.325/e_agent");
+    let text = screen("80", &["show", "--agent", "a4a50c"], &path);
+    assert!(text.contains("sub-agent a4a50c91573cd0ad1"), "{text}");
+    assert!(text.contains("LAB-SUB-ONE Look at src/widget.py and report."), "{text}");
+    assert!(!text.contains("what did the helper find"), "{text}");
+    let env = Env::bare();
+    let lines = run(&env, "80", &["show", "--json", "--agent", "a4a50c91573cd0ad1"], &path).stdout;
+    let turn: Value = serde_json::from_slice(&lines).unwrap();
+    assert_eq!((&turn["agent"], &turn["turn"]), (&"a4a50c91573cd0ad1".into(), &1.into()));
+    let lines = run(&env, "80", &["show", "--markdown", "--agent", "a4a5"], &path).stdout;
+    let lines = String::from_utf8(lines).unwrap();
+    assert!(lines.contains("LAB-SUB-ONE") && !lines.contains("what did the helper find"));
+    let text = screen("80", &["show", "--agent", "nobody"], &path);
+    assert!(text.contains("the session has no sub-agent `nobody`"), "{text}");
+
+    let path = recording("1.0.128/e_agent");
+    let lines = run(&env, "80", &["turns", "--json"], &path).stdout;
+    let mut sides = Vec::new();
+    for line in String::from_utf8(lines).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["type"] == "agent" {
+            sides.push(line["id"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(sides, ["line-4"]);
+    let several = screen("80", &["show", "--agent", "a"], &recording("2.1.29/i_busy"));
+    assert!(several.contains("the ids of several sub-agents begin with `a`"), "{several}");
+    let text = screen("80", &["show", "--agent", "line"], &path);
+    assert!(text.contains("sub-agent line-4 ") && text.contains("LAB-SUB-ONE"), "{text}");
+}
+
 #[test]
 fn trees() {
     let mut text = String::new();

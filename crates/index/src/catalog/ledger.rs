@@ -80,7 +80,7 @@ impl Catalog {
         if let Ok(session) = Session::at(session) {
             paths.extend(agents(&session).into_iter().map(|agent| agent.path));
         }
-        let mut files = self.recent_files(homes, after.0.saturating_mul(1_000_000)).map_err(sql)?;
+        let mut files = self.recent_files(homes, after.0).map_err(sql)?;
         let (mut new, mut left) = (Vec::new(), most);
         let (mut origins, mut replaced) = (Vec::new(), Vec::new());
         for path in &paths {

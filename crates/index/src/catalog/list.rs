@@ -218,15 +218,16 @@ impl Catalog {
         self.files_of(homes, "NOT INDEXED WHERE home = ?", &[])
     }
 
-    /// The files in these homes that changed after a time (in nanoseconds), or are to be read
-    /// again.
+    /// The files in these homes that have something after a time (in milliseconds), or are to be
+    /// read again. Copied ones changed later than what is in them was said.
     pub(crate) fn recent_files(
         &self,
         homes: &[PathBuf],
         after: i64,
     ) -> rusqlite::Result<Vec<KnownFile>> {
-        let which = "WHERE home = ? AND (modified >= ? OR modified < 0)";
-        self.files_of(homes, which, &[&after])
+        let which = "WHERE home = ? AND (modified >= ? OR modified < 0) AND \
+                     (ended >= ? OR ended IS NULL)";
+        self.files_of(homes, which, &[&after.saturating_mul(1_000_000), &after])
     }
 
     /// The files of a session.

@@ -2,7 +2,7 @@
 //! messages takes ten times as long to read.
 //!
 //! Invariants: the same messages in the same order give the same bytes, whether they were read in
-//! one piece or in several; what was damaged gives an error or no messages, never a panic.
+//! one piece or in several; what was damaged gives an error, never a panic or other figures.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::store::integer;
 use super::varint::{pull, pull_text, push, push_text};
 
 /// The messages of a file, as bytes: how many there are, the texts that they share, each with its
-/// length, then the messages.
+/// length, then the messages, and a hash of all that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageList(pub(super) Vec<u8>);
 
@@ -56,15 +56,25 @@ impl MessageList {
             push_text(&mut bytes, text);
         }
         bytes.extend_from_slice(&body);
+        MessageList::hashed(bytes)
+    }
+
+    /// With the hash, which lists of older versions lack.
+    fn hashed(mut bytes: Vec<u8>) -> MessageList {
+        bytes.extend_from_slice(&hash(&bytes));
         MessageList(bytes)
     }
 
     /// All messages; `None` if the bytes are damaged.
     pub(super) fn list(&self) -> Option<Vec<MessageUsage>> {
-        let bytes = &mut self.0.as_slice();
-        if bytes.is_empty() {
+        if self.0.is_empty() {
             return Some(Vec::new());
         }
+        let (mut bytes, known) = self.0.split_last_chunk()?;
+        if *known != hash(bytes) {
+            return None;
+        }
+        let bytes = &mut bytes;
         let count = usize::try_from(pull(bytes)?).ok()?;
         let mut texts: Vec<Arc<str>> = Vec::new();
         for _ in 0..pull(bytes)? {
@@ -108,6 +118,31 @@ impl MessageList {
         }
         Some(messages).filter(|messages| messages.len() == count)
     }
+}
+
+/// A hash that shows damage: the database does not notice it in values, and a changed number would
+/// be believed. Each step can be undone, so that a change of one word changes the result.
+fn hash(bytes: &[u8]) -> [u8; 8] {
+    let mut hash = bytes.len() as u64;
+    for part in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        hash =
+            (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+    hash.to_le_bytes()
+}
+
+/// Adds the hashes that lists of older versions lack.
+pub(super) fn add_hashes(db: &Connection) -> rusqlite::Result<()> {
+    let mut statement = db.prepare("SELECT file, list FROM messages")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let lists: Vec<(i64, Vec<u8>)> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut write = db.prepare("UPDATE messages SET list = ?2 WHERE file = ?1")?;
+    for (file, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        write.execute(params![file, MessageList::hashed(list).0])?;
+    }
+    Ok(())
 }
 
 /// Texts that several messages have, in the order of their first use.

@@ -39,7 +39,7 @@ fn message(rng: &mut Rng) -> MessageUsage {
 }
 
 #[test]
-fn a_list_comes_back_and_damage_never_panics() {
+fn a_list_comes_back_and_damage_is_noticed() {
     let rng = &mut Rng::new(19);
     for length in 0..40 {
         let messages: Vec<MessageUsage> = (0..length).map(|_| message(rng)).collect();
@@ -53,7 +53,8 @@ fn a_list_comes_back_and_damage_never_panics() {
             let at = rng.below(bytes.len());
             bytes[at] = rng.byte();
             bytes.truncate(bytes.len() - at % 3);
-            let _ = MessageList(bytes).list();
+            let is_same = bytes == list.0;
+            assert_eq!(MessageList(bytes).list().is_some(), is_same, "{length} at {at}");
         }
     }
 }

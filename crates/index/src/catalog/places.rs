@@ -2,13 +2,14 @@
 //! hit without reading the whole file.
 //!
 //! They are derived from the file, like everything here, and are made when the file is first read
-//! or when a search first needs them. Invariant: places count only as long as the file is the one
-//! that they were made from.
+//! or when a search first needs them; if the file grew since, from its end ([`grown`]). Invariant:
+//! places count only as long as the file is the one that they were made from.
 
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use transcript::conversation::Conversation;
+use transcript::conversation::agents::sidechains;
 use transcript::conversation::table::RowId;
 use transcript::conversation::turn::{Step, Turn};
 
@@ -24,36 +25,77 @@ pub(crate) struct RecordPlace {
     pub(crate) len: u64,
     /// The number of its line.
     pub(crate) line: u64,
-    /// Its turn of the live conversation, from 1.
-    pub(crate) turn: Option<u64>,
+    pub(crate) of: Part,
+}
+
+/// The part of a conversation that a record belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A turn of the live conversation, from 1.
+    Turn(u64),
+    /// The sub-agent in the same file whose first record is in this line.
+    Side(u64),
+    /// An abandoned branch, or what belongs to no turn.
+    Other,
+}
+
+impl Part {
+    /// As a number.
+    fn code(self) -> u64 {
+        match self {
+            Part::Turn(turn) => turn << 1,
+            Part::Side(line) => line << 1 | 1,
+            Part::Other => 0,
+        }
+    }
+
+    fn of_code(code: u64) -> Part {
+        match (code >> 1, code & 1) {
+            (0, _) => Part::Other,
+            (turn, 0) => Part::Turn(turn),
+            (line, _) => Part::Side(line),
+        }
+    }
 }
 
 /// The places of all records of a file, as bytes: for each, the gap before it, its length, the
-/// lines since the record before, and its turn or 0.
+/// lines since the record before, and what it is a part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places(Vec<u8>);
 
+/// What is known of the places of a file.
+#[derive(Clone, Debug)]
+pub(crate) enum KnownPlaces {
+    /// All of them.
+    All(Places),
+    /// Those up to this size: the file grew since.
+    UpTo(Places, u64),
+}
+
 impl Places {
     pub(crate) fn of(conversation: &Conversation) -> Places {
-        let mut turns: Vec<u64> = vec![0; conversation.table.rows().len()];
+        let table = &conversation.table;
+        let mut parts: Vec<Part> = vec![Part::Other; table.rows().len()];
         for (number, turn) in (1..).zip(&conversation.turns().live) {
             for row in rows_of(conversation, turn) {
-                let known = &mut turns[row.index()];
-                if *known == 0 {
-                    *known = number;
+                let part = &mut parts[row.index()];
+                if *part == Part::Other {
+                    *part = Part::Turn(number);
                 }
             }
         }
-        let mut bytes = Vec::with_capacity(turns.len() * 6);
-        let (mut end, mut line) = (0, 0);
-        for (row, turn) in conversation.table.rows().iter().zip(turns) {
-            let gap = row.offset.wrapping_sub(end);
-            for number in [gap, row.len, row.line.wrapping_sub(line), turn] {
-                push(&mut bytes, number);
+        for side in sidechains(conversation) {
+            for row in conversation.rows(&side.chains) {
+                parts[row.index()] = Part::Side(side.line);
             }
-            (end, line) = (row.offset + row.len, row.line);
         }
-        Places(bytes)
+        let places = table.rows().iter().zip(parts).map(|(row, of)| RecordPlace {
+            offset: row.offset,
+            len: row.len,
+            line: row.line,
+            of,
+        });
+        Places::from_iter(places)
     }
 
     /// All places, in the order of the records.
@@ -62,13 +104,29 @@ impl Places {
         let (mut end, mut line) = (0_u64, 0_u64);
         let mut next = || {
             let mut number = || pull(&mut bytes);
-            let [gap, len, lines, turn] = [number()?, number()?, number()?, number()?];
+            let [gap, len, lines, of] = [number()?, number()?, number()?, number()?];
             let offset = end.wrapping_add(gap);
             line = line.wrapping_add(lines);
             end = offset.wrapping_add(len);
-            Some(RecordPlace { offset, len, line, turn: Some(turn).filter(|turn| *turn > 0) })
+            Some(RecordPlace { offset, len, line, of: Part::of_code(of) })
         };
         std::iter::from_fn(&mut next).collect()
+    }
+}
+
+impl FromIterator<RecordPlace> for Places {
+    fn from_iter<I: IntoIterator<Item = RecordPlace>>(places: I) -> Places {
+        let places = places.into_iter();
+        let mut bytes = Vec::with_capacity(places.size_hint().0 * 6);
+        let (mut end, mut before) = (0, 0);
+        for RecordPlace { offset, len, line, of } in places {
+            let (gap, lines) = (offset.wrapping_sub(end), line.wrapping_sub(before));
+            for number in [gap, len, lines, of.code()] {
+                push(&mut bytes, number);
+            }
+            (end, before) = (offset + len, line);
+        }
+        Places(bytes)
     }
 }
 
@@ -115,14 +173,22 @@ pub(super) fn write(
 }
 
 impl Catalog {
-    /// The places of the records of a file, if they are known and it is still the same.
-    pub(crate) fn places_of(&self, file: i64) -> rusqlite::Result<Option<Places>> {
+    /// What is known of the places of a file's records.
+    pub(crate) fn places_of(&self, file: i64) -> rusqlite::Result<Option<KnownPlaces>> {
         self.connection
             .prepare_cached(
-                "SELECT place.records FROM place JOIN file ON file = number AND place.size = file.size \
-                 AND place.modified = file.modified AND place.inode = file.inode WHERE number = ?",
+                "SELECT place.records, place.size, place.size = file.size AND place.modified = \
+                 file.modified FROM place JOIN file ON file = number AND place.inode = file.inode \
+                 AND place.size <= file.size WHERE number = ?",
             )?
-            .query_row([file], |row| row.get(0).map(Places))
+            .query_row([file], |row| {
+                let (places, size) = (Places(row.get(0)?), row.get::<_, i64>(1)?.cast_unsigned());
+                let is_all: bool = row.get(2)?;
+                Ok(match is_all {
+                    true => KnownPlaces::All(places),
+                    false => KnownPlaces::UpTo(places, size),
+                })
+            })
             .optional()
     }
 

@@ -14,12 +14,13 @@ fn numbers_are_read_back() {
 
 #[test]
 fn damaged_places_end_early() {
-    let whole = Places([[5, 9, 1, 0], [1, 4, 1, 2]].concat());
+    let whole = Places([[5, 9, 1, 7], [1, 4, 1, 4]].concat());
     let [first, second] = [
-        RecordPlace { offset: 5, len: 9, line: 1, turn: None },
-        RecordPlace { offset: 15, len: 4, line: 2, turn: Some(2) },
+        RecordPlace { offset: 5, len: 9, line: 1, of: Part::Side(3) },
+        RecordPlace { offset: 15, len: 4, line: 2, of: Part::Turn(2) },
     ];
     assert_eq!(whole.list(), [first, second]);
+    assert_eq!(Places::from_iter([first, second]), whole);
     assert_eq!(Places(whole.0[..7].to_vec()).list(), [first]);
     assert_eq!(Places(vec![0xff; 40]).list(), []);
 }
@@ -38,15 +39,33 @@ fn places_are_those_of_the_records() {
     let conversation = Conversation::open(&path).unwrap();
     let places = Places::of(&conversation).list();
     let text = std::fs::read_to_string(&path).unwrap();
-    let found: Vec<(&str, u64, Option<u64>)> = places
+    let found: Vec<(&str, u64, Part)> = places
         .iter()
         .map(|place| {
             let start = usize::try_from(place.offset).unwrap();
             let end = start + usize::try_from(place.len).unwrap();
-            (&text[start..end], place.line, place.turn)
+            (&text[start..end], place.line, place.of)
         })
         .collect();
-    let turns = |at: usize| places[at].turn;
-    assert_eq!(found, [(lines[0], 1, turns(0)), (lines[1], 2, turns(1)), (lines[3], 4, turns(2))]);
-    assert_eq!((turns(0), turns(2)), (Some(1), Some(2)));
+    // An answer without anything in it is in no turn.
+    let [first, second] = [1, 2].map(Part::Turn);
+    let wanted = [(lines[0], 1, first), (lines[1], 2, Part::Other), (lines[3], 4, second)];
+    assert_eq!(found, wanted);
+}
+
+/// What a sub-agent in the session's file did is named after it, in old sessions, too.
+#[test]
+fn sidechains_are_named_by_their_first_line() {
+    let path = testkit::fixtures().join("edited/sidechain_in_main_file.jsonl");
+    let conversation = Conversation::open(&path).unwrap();
+    let places = Places::of(&conversation).list();
+    let sides = sidechains(&conversation);
+    assert!(!sides.is_empty());
+    for (place, (_, row)) in places.iter().zip(conversation.table.numbered()) {
+        let of_side = |line: u64| sides.iter().any(|side| side.line == line && line <= row.line);
+        match place.of {
+            Part::Side(line) => assert!(of_side(line) && row.is_sidechain, "{row:?}"),
+            of => assert!(!row.is_sidechain, "{of:?}: {row:?}"),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::{Catalog, CatalogError, messages, store};
 /// "quip": says whose file it is.
 pub(super) const APPLICATION: i32 = 0x7175_6970;
 /// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
-const VERSION: i32 = 8;
+const VERSION: i32 = 9;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
@@ -81,7 +81,7 @@ CREATE VIRTUAL TABLE text USING fts5(
 /// again, and so do the fourth, the seventh and the eighth: only rows of deleted sessions cannot be
 /// made anew, and these stay ([`keep_deleted`]). Texts are words in lower case with spaces between
 /// them, so the simplest tokenizer is enough.
-const UPGRADES: [&str; 7] = [
+const UPGRADES: [&str; 8] = [
     "
 ALTER TABLE file ADD COLUMN forked_from TEXT;
 ALTER TABLE message ADD COLUMN turn INTEGER;
@@ -195,10 +195,18 @@ UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
 ALTER TABLE file ADD COLUMN open_calls BLOB NOT NULL DEFAULT x'';
 UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
 ",
+    "
+DELETE FROM place;
+DROP INDEX recent;
+CREATE INDEX recent ON file (home, modified, ended);
+",
 ];
 
 /// The version from which all messages of a file are one value.
 const LISTS: i32 = 4;
+
+/// The version from which these values have a hash.
+const HASHES: i32 = 9;
 
 /// Brings what is known of deleted sessions into the form of version 4.
 fn keep_deleted(db: &Connection) -> rusqlite::Result<()> {
@@ -268,6 +276,9 @@ fn add_since(db: &Connection, version: i32) -> rusqlite::Result<()> {
         }
         if added == LISTS && added > version {
             keep_deleted(db)?;
+        }
+        if added == HASHES && (LISTS..HASHES).contains(&version) {
+            messages::add_hashes(db)?;
         }
     }
     db.execute_batch(&format!("PRAGMA user_version = {VERSION};"))

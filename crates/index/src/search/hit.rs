@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use transcript::conversation::Conversation;
+use transcript::conversation::agents::side_id;
 use transcript::format::entry::Entry;
 use transcript::format::file::Lines;
 use transcript::format::secret::Mask;
@@ -15,7 +16,7 @@ use transcript::format::secret::Mask;
 use super::scan::Fit;
 use super::snippet::Snippet;
 use super::{FoundSession, Query, Wish};
-use crate::catalog::{Places, RecordPlace, agent_of};
+use crate::catalog::{KnownPlaces, Part, Places, RecordPlace, agent_of, grown};
 use crate::texts::{Passage, TextKind, texts};
 
 /// A place where a session fits.
@@ -25,7 +26,8 @@ pub struct Hit {
     pub turn: Option<usize>,
     /// The number of the line in its file; 0 if that is not known.
     pub line: u64,
-    /// The sub-agent whose file it is in.
+    /// The sub-agent that it is in: one with a file of its own, or one in the session's file
+    /// ([`side_id`]).
     pub agent: Option<String>,
     /// The id of its record, if that is on a branch that is not live: an abandoned one, or that of
     /// a sub-agent in the session's file.
@@ -41,14 +43,20 @@ pub struct Hit {
 impl Hit {
     /// In a record of that id, in the file of that sub-agent or of the session.
     fn new(
-        (agent, id): (Option<String>, Option<String>),
-        turn: Option<u64>,
+        (file, id): (Option<String>, Option<String>),
+        of: Part,
         line: u64,
         kind: TextKind,
         snippet: Snippet,
     ) -> Hit {
-        let turn = turn.filter(|_| agent.is_none()).and_then(|turn| usize::try_from(turn).ok());
-        let branch = id.filter(|_| agent.is_none() && turn.is_none());
+        let is_main = file.is_none();
+        let (turn, agent) = match of {
+            _ if !is_main => (None, file),
+            Part::Turn(turn) => (usize::try_from(turn).ok(), None),
+            Part::Side(line) => (None, Some(side_id(line).to_string())),
+            Part::Other => (None, None),
+        };
+        let branch = id.filter(|_| is_main && turn.is_none());
         Hit { turn, line, agent, branch, role: kind.role(), kind: kind.name(), snippet }
     }
 }
@@ -69,16 +77,22 @@ pub(super) struct SpotFile {
     pub(super) number: i64,
     pub(super) path: PathBuf,
     /// Where its records are, if that is known.
-    pub(super) places: Option<Places>,
+    pub(super) places: Option<KnownPlaces>,
 }
 
 impl SpotFile {
-    /// Where its records are. If that is not known, it is read, and they are added to `made`.
+    /// Where its records are. If that is not known, it is read, or its end if it only grew, and they
+    /// are added to `made`.
     fn list(&self, made: &mut Vec<(i64, Places)>) -> transcript::Result<Vec<RecordPlace>> {
-        if let Some(places) = &self.places {
-            return Ok(places.list());
-        }
-        let places = Places::of(&Conversation::open(&self.path)?);
+        let grown = match &self.places {
+            Some(KnownPlaces::All(places)) => return Ok(places.list()),
+            Some(KnownPlaces::UpTo(places, size)) => grown(places, *size, &self.path)?,
+            None => None,
+        };
+        let places = match grown {
+            Some(places) => places,
+            None => Places::of(&Conversation::open(&self.path)?),
+        };
         let list = places.list();
         made.push((self.number, places));
         Ok(list)
@@ -118,8 +132,10 @@ impl Spots {
                 known.push((spot.file, place, kind));
             }
         }
-        let is_agent = |file: &usize| agent_of(&self.files[*file].path).is_some();
-        known.sort_by_key(|(file, place, kind)| (*kind, is_agent(file), place.line));
+        let is_agent = |file: usize, of: Part| {
+            matches!(of, Part::Side(_)) || agent_of(&self.files[file].path).is_some()
+        };
+        known.sort_by_key(|(file, place, kind)| (*kind, is_agent(*file, place.of), place.line));
         let mut hits: Vec<Hit> = Vec::new();
         seen.clear();
         for (file, place, _) in known {
@@ -135,7 +151,7 @@ impl Spots {
             let Ok(Some((id, kind, snippet))) = found else { continue };
             if seen.insert(snippet.text.clone()) {
                 let agent = opened.agent.clone();
-                hits.push(Hit::new((agent, id), place.turn, place.line, kind, snippet));
+                hits.push(Hit::new((agent, id), place.of, place.line, kind, snippet));
             }
         }
         (hits, made)
@@ -154,16 +170,16 @@ pub(super) fn of_fits<E>(
     let mut hits = Vec::new();
     for Fit { file: (number, path), record, id, line, kind, snippet } in fits {
         let agent = agent_of(&path);
-        let mut turn = None;
+        let mut of = Part::Other;
         if agent.is_none() {
             if let Slot::Vacant(slot) = known.entry(number) {
                 let places = open(number)?.and_then(|file| file.list(made).ok());
                 slot.insert(places.unwrap_or_default());
             }
             let place = usize::try_from(record).ok().and_then(|at| known[&number].get(at));
-            turn = place.and_then(|place| place.turn);
+            of = place.map_or(of, |place| place.of);
         }
-        hits.push(Hit::new((agent, id), turn, line, kind, snippet));
+        hits.push(Hit::new((agent, id), of, line, kind, snippet));
     }
     Ok(hits)
 }
@@ -173,7 +189,7 @@ pub(super) fn of_deleted(session: &FoundSession, query: &Query) -> Hit {
     let text = [session.title.as_deref(), session.prompt.as_deref()];
     let text = text.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     let snippet = Snippet::of(&text, query).unwrap_or_else(|| Snippet::start(&text));
-    Hit::new((None, None), None, 0, TextKind::Title, snippet)
+    Hit::new((None, None), Part::Other, 0, TextKind::Title, snippet)
 }
 
 /// The text of a record that fits, and what it is. Without words in the query, the first text.

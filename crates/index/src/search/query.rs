@@ -47,7 +47,7 @@ pub(super) struct Filters {
     pub(super) branch: Option<String>,
     pub(super) session: Option<String>,
     pub(super) file: Vec<String>,
-    /// Words of the index that a record must have.
+    /// Words of the index that a record must have; one with a `*` behind it may go on.
     pub(super) record: Vec<String>,
     /// Only sessions with something after this time; an age counts from when it is searched.
     pub(super) after: Option<String>,
@@ -168,8 +168,18 @@ impl Query {
                 *time = text;
             }
             "file" => filters.file.push(value.to_owned()),
-            "tool" => filters.record.push(filter_word("t", value)),
-            "model" => filters.record.push(filter_word("m", value)),
+            "tool" => filters.record.push(match value.strip_suffix('*') {
+                Some(start) => filter_word("t", start) + "*",
+                None => filter_word("t", value),
+            }),
+            "model" => {
+                // Names go on with a date, and people leave out what all begin with.
+                let is_family =
+                    ["opus", "sonnet", "haiku"].iter().any(|one| value.starts_with(one));
+                let start = if is_family { "claude-" } else { "" };
+                let value = value.trim_end_matches('*');
+                filters.record.push(filter_word("m", &format!("{start}{value}")) + "*");
+            }
             "error" => {
                 known(&["", "true", "yes"])?;
                 filters.record.push(filter_word("e", "error"));
@@ -221,7 +231,7 @@ impl Term {
     /// The expression for records that fit the filters, too.
     pub(super) fn expression_in(&self, filters: &[String]) -> String {
         filters.iter().fold(format!("({})", self.expression()), |mut text, word| {
-            let _ = write!(text, " AND meta : \"{word}\"");
+            let _ = write!(text, " AND {}", of_filter(word));
             text
         })
     }
@@ -249,6 +259,23 @@ impl Term {
         };
         self.words.iter().enumerate().all(|(at, word)| fits(at, word)).then_some(count)
     }
+}
+
+/// The expression for records that fit a filter.
+pub(super) fn of_filter(wanted: &str) -> String {
+    match wanted.strip_suffix('*') {
+        Some(start) => format!("meta : \"{start}\" *"),
+        None => format!("meta : \"{wanted}\""),
+    }
+}
+
+/// Whether a record of these words fits a filter.
+pub(super) fn fits_filter(wanted: &str, words: &str) -> bool {
+    let fits = |word: &str| match wanted.strip_suffix('*') {
+        Some(start) => word.starts_with(start),
+        None => word == wanted,
+    };
+    words.split(' ').any(fits)
 }
 
 /// Whether a word of a text may contain a word in lower case. Most do not, and need not be divided

@@ -19,6 +19,7 @@ use transcript::format::secret::{Mask, Redactor};
 use transcript::format::threads;
 
 use super::hit::{of_deleted, of_fits};
+use super::query::fits_filter;
 use super::snippet::Snippet;
 use super::{Candidate, Found, Query, REMEMBERED, Wish};
 use crate::catalog::{Catalog, OpenCalls, filter_word, meta};
@@ -246,7 +247,7 @@ fn has(pattern: &Regex, passages: &[Passage]) -> bool {
 
 /// Whether a record of these words fits the filters.
 fn has_filters(query: &Query, words: &str) -> bool {
-    query.filters.record.iter().all(|wanted| words.split(' ').any(|one| one == wanted))
+    query.filters.record.iter().all(|wanted| fits_filter(wanted, words))
 }
 
 /// Whether what is known of a session whose file is gone fits the expressions and filters.

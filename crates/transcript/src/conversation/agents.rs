@@ -235,44 +235,75 @@ impl WithAgents {
         Ok(found)
     }
 
-    /// Adds the sidechains of the session's file: one sub-agent for each root.
+    /// Adds the sidechains of the session's file.
     fn add_sides(&mut self) {
-        let graph = &self.main.graph;
-        let mut at: HashMap<ChainId, usize> = HashMap::new();
-        // What leads to the live leaf is the main conversation, even if it is marked as a
-        // sidechain.
-        let live: HashSet<ChainId> = self.main.live().into_iter().collect();
-        let sides = graph.numbered().filter(|(id, chain)| chain.is_sidechain && !live.contains(id));
-        for (id, chain) in sides {
-            // Up to the root, or to a chain whose root is known.
-            let mut way = vec![id];
-            let place = loop {
-                let here = way[way.len() - 1];
-                let up = graph.chain(here).start.after().map(|row| graph.chain_of(row));
-                match (at.get(&here), up.filter(|up| graph.chain(*up).is_sidechain)) {
-                    (Some(place), _) => break *place,
-                    (None, Some(up)) => way.push(up),
-                    (None, None) => break self.agents.len(),
-                }
-            };
-            at.extend(way.into_iter().map(|chain| (chain, place)));
-            if let Some(SubAgent { body: Body::Sidechain(chains), .. }) = self.agents.get_mut(place)
-            {
-                chains.push(id);
-            } else {
-                self.agents.push(SubAgent {
-                    id: format!("line-{}", self.main.table.row(chain.first).line).into(),
-                    body: Body::Sidechain(vec![id]),
-                    purpose: Purpose::Task,
-                    kind: None,
-                    description: None,
-                    start: None,
-                    is_background: false,
-                    notified: None,
-                });
+        let sides = sidechains(&self.main).into_iter().map(|side| SubAgent {
+            id: side.id(),
+            body: Body::Sidechain(side.chains),
+            purpose: Purpose::Task,
+            kind: None,
+            description: None,
+            start: None,
+            is_background: false,
+            notified: None,
+        });
+        self.agents.extend(sides);
+    }
+}
+
+/// A sub-agent in the session's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sidechain {
+    /// The line of its first record.
+    pub line: u64,
+    /// The chains from its root.
+    pub chains: Vec<ChainId>,
+}
+
+impl Sidechain {
+    /// Its id: `line-` and the number of its first line.
+    pub fn id(&self) -> AgentId {
+        side_id(self.line)
+    }
+}
+
+/// The id of the sub-agent in a session's file whose first record is in that line.
+pub fn side_id(line: u64) -> AgentId {
+    format!("line-{line}").into()
+}
+
+/// The sub-agents in a session's file: one for each root of a sidechain.
+pub fn sidechains(main: &Conversation) -> Vec<Sidechain> {
+    let graph = &main.graph;
+    let mut sides: Vec<Sidechain> = Vec::new();
+    let mut at: HashMap<ChainId, usize> = HashMap::new();
+    // What leads to the live leaf is the main conversation, even if it is marked as a sidechain.
+    let live: HashSet<ChainId> = main.live().into_iter().collect();
+    for (id, chain) in graph.numbered() {
+        if !chain.is_sidechain || live.contains(&id) {
+            continue;
+        }
+        // Up to the root, or to a chain whose root is known.
+        let mut way = vec![id];
+        let place = loop {
+            let here = way[way.len() - 1];
+            let up = graph.chain(here).start.after().map(|row| graph.chain_of(row));
+            match (at.get(&here), up.filter(|up| graph.chain(*up).is_sidechain)) {
+                (Some(place), _) => break *place,
+                (None, Some(up)) => way.push(up),
+                (None, None) => break sides.len(),
+            }
+        };
+        at.extend(way.into_iter().map(|chain| (chain, place)));
+        match sides.get_mut(place) {
+            Some(side) => side.chains.push(id),
+            None => {
+                let line = main.table.row(chain.first).line;
+                sides.push(Sidechain { line, chains: vec![id] });
             }
         }
     }
+    sides
 }
 
 /// A sub-agent in a file of its own, and the id of the call that its `.meta.json` names.
