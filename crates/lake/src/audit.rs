@@ -67,8 +67,7 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
             let Some(stem) = name.strip_suffix(".parquet") else { continue };
             audit.objects += 1;
             audit.bytes += size;
-            let named = stem.len().checked_sub(37).and_then(|end| stem.get(..end));
-            machines.insert(named.unwrap_or(stem).to_owned());
+            machines.extend(machine_of(stem, machine).map(str::to_owned));
             if let Target::Folder(folder) = target
                 && !is_whole(&folder.join(&key))
             {
@@ -112,6 +111,21 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
     Ok(audit)
 }
 
+/// The machine in the name of an object; `None` if the name can be read in several ways, as that of
+/// another machine's session whose name is no UUID.
+fn machine_of<'a>(stem: &'a str, own: &'a str) -> Option<&'a str> {
+    let is_own = stem.strip_prefix(own).is_some_and(|rest| rest.starts_with('-'));
+    let other = || {
+        let (machine, session) = stem.split_at_checked(stem.len().checked_sub(37)?)?;
+        let is_sign = |at: usize, sign: char| match at {
+            0 | 9 | 14 | 19 | 24 => sign == '-',
+            _ => sign.is_ascii_hexdigit(),
+        };
+        session.char_indices().all(|(at, sign)| is_sign(at, sign)).then_some(machine)
+    };
+    if is_own { Some(own) } else { other() }
+}
+
 /// Whether a file begins and ends as Parquet does.
 fn is_whole(path: &Path) -> bool {
     let read = || -> std::io::Result<bool> {
@@ -124,3 +138,7 @@ fn is_whole(path: &Path) -> bool {
     };
     read().unwrap_or(false)
 }
+
+#[cfg(test)]
+#[path = "audit_tests.rs"]
+mod tests;
