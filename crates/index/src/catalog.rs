@@ -35,10 +35,10 @@ use transcript::conversation::place::Home;
 
 pub(crate) use calls::OpenCalls;
 pub(crate) use delta::{filter_word, meta};
+pub(crate) use grown::grown;
 pub use known::KnownSession;
 pub(crate) use list::KnownFile;
 pub use list::agent_of;
-pub(crate) use grown::grown;
 pub(crate) use places::{KnownPlaces, Part, Places, RecordPlace};
 pub use refresh::{Refreshed, Work};
 pub use replace::Replaced;
