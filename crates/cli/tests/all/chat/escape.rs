@@ -1,6 +1,9 @@
 //! Attacks on the sandbox, against the built program: each is first shown to succeed without it.
 //!
-//! The table is `attacks.txt`. All attacks of a mode run in one session; nothing here needs the
+//! The table is `attacks.txt`. The attacks of a block run in one session; one that does nothing
+//! there without a sandbox, because an earlier one was in its way, is tried alone. One that does
+//! nothing even then fails the test, unless a program that it needs is missing, or the kernel keeps
+//! it from who tries: these are named, and printed with their reason. Nothing here needs the
 //! network, and everything is below a temporary folder.
 
 use std::collections::HashMap;
@@ -9,7 +12,7 @@ use std::fs;
 use std::io::Write;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -22,19 +25,48 @@ use super::{Lab, call, text};
 const TABLE: &str = include_str!("attacks.txt");
 const SECRET: &str = "QUIPU-SECRET-7f3a";
 
+/// What does nothing for an ordinary user, with or without a sandbox: a part of the command, and
+/// why.
+const ONLY_FOR_ROOT: [(&str, &str); 6] = [
+    ("cat /proc/$PPID/environ", "`quipu` lets no program of its user look into it"),
+    ("syscall(323,0)", "the kernel has `userfaultfd` only for root here"),
+    ("AF_PACKET", "raw sockets are root's"),
+    ("mknod dev7", "device nodes are root's"),
+    ("core_pattern", "settings of the kernel are root's"),
+    ("mount -t tmpfs", "mounts are root's"),
+];
+
 /// An attack: how success shows, and the command.
+#[derive(Clone)]
 struct Attack {
     number: usize,
+    block: usize,
     sign: String,
     command: String,
 }
 
+impl Attack {
+    /// Whether success may show only later.
+    fn is_late(&self) -> bool {
+        self.sign == "late" || self.sign.starts_with("file late")
+    }
+
+    /// Why it does nothing for whoever has these rights, if that is known.
+    fn excuse(&self, is_root: bool) -> Option<&'static str> {
+        let known = ONLY_FOR_ROOT.iter().find(|(part, _)| self.command.contains(part));
+        known.filter(|_| !is_root).map(|(_, why)| *why)
+    }
+}
+
 fn attacks() -> Vec<Attack> {
-    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
-    let rows = lines.filter_map(|line| line.split_once(" | "));
+    let blocks = TABLE.split("\n\n").enumerate();
+    let lines = blocks.flat_map(|(block, text)| text.lines().map(move |line| (block, line)));
+    let rows = lines.filter(|(_, line)| !line.starts_with('#'));
+    let rows = rows.filter_map(|(block, line)| Some((block, line.split_once(" | ")?)));
     rows.enumerate()
-        .map(|(number, (sign, command))| Attack {
+        .map(|(number, (block, (sign, command)))| Attack {
             number,
+            block,
             sign: sign.to_owned(),
             command: command
                 .replace("\\nx", "\nx")
@@ -44,9 +76,40 @@ fn attacks() -> Vec<Attack> {
         .collect()
 }
 
+/// What attacks have come to.
+#[derive(Default)]
+struct Ran {
+    /// Those that succeeded.
+    done: Vec<usize>,
+    /// Those that lack a program.
+    lacking: Vec<usize>,
+    /// What was printed on the standard error.
+    printed: String,
+}
+
+/// Tries attacks, each block of them in a session.
+fn tried_in_blocks(attacks: &[Attack], who: Who, flags: &[&str]) -> Ran {
+    let mut all = Ran::default();
+    for block in attacks.chunk_by(|one, next| one.block == next.block) {
+        let ran = Field::new(block, who).run(block, flags);
+        all.done.extend(ran.done);
+        all.lacking.extend(ran.lacking);
+        all.printed = ran.printed;
+    }
+    all
+}
+
+/// Tries attacks, each in a session of its own.
+fn tried_alone(attacks: &[Attack], who: Who, flags: &[&str]) -> Ran {
+    let own = |(block, one): (usize, &Attack)| Attack { block, ..one.clone() };
+    let each: Vec<Attack> = attacks.iter().enumerate().map(own).collect();
+    tried_in_blocks(&each, who, flags)
+}
+
 /// A home with secrets, a repository, and programs beside it that can be reached.
 struct Field {
     lab: Lab,
+    _mailbox: UnixDatagram,
     victims: Vec<(usize, Child)>,
     port: u16,
     who: Who,
@@ -155,7 +218,11 @@ impl Field {
         git(&["config", "core.hooksPath", "tools/hooks"]);
         git(&["init", "-q", "lib"]);
         answers_datagrams(port);
-        let say = |mut stream: Box<dyn Write + Send>| drop(stream.write_all(SECRET.as_bytes()));
+        let say = |mut stream: Box<dyn Write + Send>| {
+            drop(stream.write_all(SECRET.as_bytes()));
+            // Who finds it closed already may think that nobody was there.
+            thread::sleep(Duration::from_millis(50));
+        };
         thread::spawn(move || tcp.incoming().flatten().for_each(|stream| say(Box::new(stream))));
         let listeners = [
             UnixListener::bind(lab.env.path("sock")).unwrap(),
@@ -198,7 +265,7 @@ impl Field {
                 call(
                     &format!("toolu_{}", attack.number),
                     "Bash",
-                    &json!({"command": command, "timeout": 20_000}),
+                    &json!({"command": command, "timeout": 10_000}),
                 )
             })
             .collect();
@@ -208,26 +275,27 @@ impl Field {
         ])
         .unwrap();
         lab.env.put("outside/left-open", "");
+        let mailbox = UnixDatagram::bind(lab.env.path("dsock")).unwrap();
         if who == Who::Nobody {
             let mut chown = Command::new("chown");
             let done = chown.args(["-R", "65534:65534"]).arg(lab.env.path("")).status().unwrap();
             assert!(done.success());
         }
-        Field { lab, victims, port, who }
+        Field { lab, _mailbox: mailbox, victims, port, who }
     }
 
     /// What shows whether a file outside is as it was.
-    fn print(&self, attack: &Attack) -> Option<(Vec<u8>, u32, i64)> {
+    fn print(&self, attack: &Attack) -> Option<(Vec<u8>, u32, [i64; 3])> {
         let path = self.lab.env.path(&format!("outside/{}", attack.number));
         let found = fs::symlink_metadata(&path).ok()?;
         // A pipe would wait for ever.
         let content =
             if found.is_file() { fs::read(&path).unwrap_or_default() } else { Vec::new() };
-        Some((content, found.mode(), found.mtime()))
+        Some((content, found.mode(), [found.mtime(), found.ctime(), found.ctime_nsec()]))
     }
 
-    /// Runs all attacks. Returns those that succeeded, and what was printed on the standard error.
-    fn run(mut self, attacks: &[Attack], flags: &[&str]) -> (Vec<usize>, String) {
+    /// Runs all attacks.
+    fn run(mut self, attacks: &[Attack], flags: &[&str]) -> Ran {
         let before: HashMap<usize, _> =
             attacks.iter().map(|one| (one.number, self.print(one))).collect();
         let args = [&["Go.", "--output-format", "stream-json", "--verbose"], flags].concat();
@@ -257,7 +325,9 @@ impl Field {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        thread::sleep(Duration::from_millis(2_500));
+        if attacks.iter().any(Attack::is_late) {
+            thread::sleep(Duration::from_millis(2_500));
+        }
         let project: PathBuf = self.lab.cwd();
         let mut succeeded = Vec::new();
         for attack in attacks {
@@ -286,7 +356,15 @@ impl Field {
             let _ = child.wait();
         }
         assert!(self.port > 0);
-        (succeeded, String::from_utf8_lossy(&output.stderr).into_owned())
+        let lacks = |one: &&Attack| {
+            let told = result(one.number).unwrap_or_default();
+            told.contains("command not found") || told.contains("executable file not found")
+        };
+        Ran {
+            done: succeeded,
+            lacking: attacks.iter().filter(lacks).map(|one| one.number).collect(),
+            printed: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
     }
 }
 
@@ -314,28 +392,55 @@ fn has_nobody() -> bool {
     is_there
 }
 
-/// Tries all attacks without a sandbox, then in these modes. Those that succeed in none count.
-#[allow(clippy::print_stdout, reason = "which attacks count is part of the result")]
+/// The attacks that do something only when they are alone, because in a block another one is in
+/// their way, or has done the same before. Each of the others does something in its block, without
+/// rules and sandbox.
+#[allow(clippy::print_stdout, reason = "which attacks do not count is part of the result")]
+fn shown_to_succeed(attacks: &[Attack], who: Who) -> Vec<Attack> {
+    let flags = ["--dangerously-skip-permissions", "--sandbox", "off"];
+    let open = tried_in_blocks(attacks, who, &flags).done;
+    let is_first = |one: &Attack| {
+        let same = |other: &&Attack| other.block == one.block && other.sign == one.sign;
+        !one.sign.starts_with("file ")
+            || attacks.iter().find(same).is_some_and(|first| first.number == one.number)
+    };
+    let is_shown = |one: &Attack| open.contains(&one.number) && is_first(one);
+    let rest: Vec<Attack> = attacks.iter().filter(|one| !is_shown(one)).cloned().collect();
+    let alone = tried_alone(&rest, who, &flags);
+    let is_root = who != Who::Nobody && rustix::process::geteuid().is_root();
+    let mut weak = Vec::new();
+    for one in &rest {
+        let (command, is_done) = (&one.command, alone.done.contains(&one.number));
+        match one.excuse(is_root) {
+            Some(why) if !is_done => println!("{who:?}: not counted, {why}: {command}"),
+            None if is_done => {}
+            None if alone.lacking.contains(&one.number) => {
+                println!("{who:?}: not counted, a program is missing: {command}");
+            }
+            _ => weak.push(command),
+        }
+    }
+    assert!(weak.is_empty(), "{who:?}: without a sandbox, these do nothing, too: {weak:#?}");
+    let excused = |one: &&Attack| one.excuse(is_root).is_some();
+    let stale: Vec<_> = attacks.iter().filter(|one| excused(one) && is_shown(one)).collect();
+    assert!(stale.is_empty(), "{who:?}: some that are said to do nothing do something");
+    rest
+}
+
+/// Tries all attacks without a sandbox, where each must succeed, then in these modes, where none
+/// may.
 fn tried(who: Who, modes: &[&str]) {
     let attacks = attacks();
-    let bypass = "--dangerously-skip-permissions";
-    let (open, _) = Field::new(&attacks, who).run(&attacks, &[bypass, "--sandbox", "off"]);
-    let weak: Vec<&str> = attacks
-        .iter()
-        .filter(|one| !open.contains(&one.number))
-        .map(|one| one.command.as_str())
-        .collect();
-    // A later row of the same file finds it made already; what a tool that is not here would do is
-    // not counted either.
-    println!("{who:?}: {} attacks count; these do nothing here: {weak:#?}", open.len());
-    assert!(open.len() >= 200, "{} do nothing without a sandbox: {weak:#?}", weak.len());
+    let alone = shown_to_succeed(&attacks, who);
     // They wait more than they compute.
     thread::scope(|scope| {
         let runs = modes.iter().copied().map(|mode| {
-            let attacks = &attacks;
+            let (attacks, alone) = (&attacks, &alone);
             let run = scope.spawn(move || {
                 let flags = ["--permission-mode", mode, "--allowedTools", "Bash"];
-                Field::new(attacks, who).run(attacks, &flags).0
+                let mut done = tried_in_blocks(attacks, who, &flags).done;
+                done.extend(tried_alone(alone, who, &flags).done);
+                done
             });
             (mode, run)
         });
@@ -388,7 +493,7 @@ fn where_no_namespace_can_be_had_only_what_the_start_says_is_open() {
     let mut out = String::new();
     for mode in ["bypassPermissions", "default", "plan"] {
         let flags = ["--permission-mode", mode, "--allowedTools", "Bash"];
-        let (done, printed) = Field::new(&attacks, Who::Confined).run(&attacks, &flags);
+        let Ran { done, printed, .. } = tried_in_blocks(&attacks, Who::Confined, &flags);
         let gaps = printed.lines().find_map(|line| line.split_once("is not complete here: "));
         writeln!(out, "{mode}: {}", gaps.map_or("", |(_, gaps)| gaps)).unwrap();
         for attack in attacks.iter().filter(|one| done.contains(&one.number)) {
