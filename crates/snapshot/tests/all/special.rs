@@ -52,6 +52,77 @@ const CASES: &[(&str, &str)] = &[
     ),
     ("echo '*.log' >> .gitignore; echo 1 > a.log", "rm a.log"),
     ("mkfifo pipe", "rm notes.txt; echo x > pipe2"),
+    (
+        "git worktree add -q wt side && git worktree lock wt",
+        "git worktree unlock wt && git worktree move wt wt2",
+    ),
+    (MODULE, "git submodule deinit -q -f --all"),
+    (
+        MODULE,
+        "git -C lib checkout -q --orphan x; git -C lib rm -qrf .; git submodule absorbgitdirs",
+    ),
+    ("git stash -q", "GIT_EDITOR=true git rebase -q side && git branch -D side"),
+    (
+        "git stash -q",
+        "FILTER_BRANCH_SQUELCH_WARNING=1 git filter-branch -f --tree-filter 'rm -f notes.txt' -- --all; \
+         rm -rf .git/refs/original; git reflog expire --expire=now --all; git gc -q --prune=now",
+    ),
+    (
+        "git stash -q; echo x >> notes.txt; git stash -q",
+        "git stash drop -q && git gc -q --prune=now",
+    ),
+    ("git tag -a v2 -m annotated; git gc -q", "git tag -d v1 v2 && git gc -q --prune=now"),
+    ("git remote add origin ../nowhere", "git config --remove-section remote.origin"),
+    ("git bisect start -q HEAD v1", "git bisect reset -q; rm -f .git/BISECT*"),
+    ("git merge -q --no-commit --no-ff side", "git merge --abort; git reset -q --hard"),
+    (
+        "git notes add -m n; git update-ref refs/custom/x HEAD",
+        "git notes remove HEAD; git update-ref -d refs/custom/x",
+    ),
+    (
+        "git gc -q; git commit-graph write --reachable",
+        "rm -rf .git/objects/info && git repack -qad",
+    ),
+    (
+        "git init -q --bare bare.git && git push -q bare.git main side",
+        "git -C bare.git update-ref -d refs/heads/side && git -C bare.git gc -q --prune=now",
+    ),
+    (
+        "git init -q --bare bare.git && git push -q bare.git main side",
+        "rm -rf bare.git/objects bare.git/refs",
+    ),
+    (
+        "git init -q --separate-git-dir=apart inner && cd inner && echo 1 > f && git add f && git commit -qm i",
+        "rm inner/.git && git init -q inner && rm -rf apart",
+    ),
+    (
+        "mv .git git.dir && printf 'gitdir: git.dir\\n' > .git",
+        "git reset -q --hard HEAD~1; rm .git; git init -q .",
+    ),
+    (NESTED, "mv sub/.git sub/gone && rm -rf sub/gone/objects"),
+    ("mkdir a b; echo 1 > a/x; echo 2 > b/x", "mv a t && mv b a && mv t b"),
+    (
+        "ln notes.txt hard; ln blob.bin src/hard.bin",
+        "printf X | dd of=hard conv=notrunc bs=1 status=none; rm blob.bin; echo new > src/hard.bin",
+    ),
+    (
+        "echo 1 > \"$(printf 'bad\\377name')\"; echo 2 > ' lead'; echo 3 > '*'; echo 4 > -n",
+        "rm -f -- bad* ' lead' '*' -n; echo z > \"$(printf '\\303(')\"",
+    ),
+    (
+        "f=$(printf 'n%.0s' $(seq 1 250)); echo 1 > $f; mkdir -p $f.d/$f/$f/$f/$f/$f/$f/$f/$f/$f/$f/$f/$f && echo 2 > $f.d/$f/$f/$f/$f/$f/$f/$f/$f/$f/$f/$f/$f/f",
+        "for f in n*; do mv $f m${f#n}; done; rm -rf m*.d",
+    ),
+    (
+        "mkdir ro && echo 1 > ro/f && chmod 444 ro/f && chmod 555 ro",
+        "chmod 755 ro && echo 2 > ro/g && rm -f ro/f && chmod 500 ro",
+    ),
+    ("mkdir real && echo 1 > real/f && ln -s real to", "rm to && mv real to && ln -s to real"),
+    ("mkdir -p x/y && ln -s ../x x/y/up", "rm -rf x && ln -s src x && ln -s x/main.c y"),
+    ("mkdir -p e1/e2/e3 e4; chmod 700 e4; chmod 2770 e1/e2", "rmdir e4; rm -rf e1"),
+    ("echo s > secret; chmod 000 secret", "rm -f secret; echo t > secret; chmod 644 secret"),
+    ("head -c 60000000 /dev/zero > large", "rm large"),
+    ("git sparse-checkout set src", "git sparse-checkout disable"),
     ("true", "rm -rf \"$PWD\""),
     ("true", "git init -q --separate-git-dir ../apart"),
 ];

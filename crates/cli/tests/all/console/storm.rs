@@ -89,10 +89,10 @@ fn the_scrollback_holds_every_line_once_while_an_answer_streams() {
     };
     let port = slow((0..4).map(answer).collect());
     let Some(tmux) = Desk::in_shell(Vec::new(), Env::bare(), (80, 24), |line| {
-        let (start, rest) = line.split_once("ANTHROPIC_BASE_URL=").unwrap();
-        let rest = rest.split_once(' ').unwrap().1;
-        let url = format!("ANTHROPIC_BASE_URL=http://127.0.0.1:{port}");
-        format!("{start}{url} {rest} --sandbox off --no-snapshots; echo left $?; cat")
+        let (start, rest) = line.split_once("http://127.0.0.1:").unwrap();
+        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let url = format!("http://127.0.0.1:{port}");
+        format!("{start}{url}{rest} --sandbox off --no-snapshots; echo left $?; cat")
     }) else {
         return;
     };
