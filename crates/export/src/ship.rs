@@ -189,7 +189,7 @@ impl<'a> Shipper<'a> {
         let is_cc_langfuse = self.telling.profile == Profile::CcLangfuse;
         let mut left = 0;
         // Only if something is sent: it reads all files of the session.
-        let mut told = None;
+        let mut with_secrets = None;
         let mut progress = Progress::new(&plan, session.size, watch);
         for shipment in plan.shipments() {
             let unit = shipment.unit;
@@ -216,9 +216,9 @@ impl<'a> Shipper<'a> {
             } else {
                 made.turns += usize::from(unit.is_turn());
                 made.runs += usize::from(!unit.is_turn());
-                let telling = match &told {
+                let telling = match &with_secrets {
                     Some(telling) => telling,
-                    None => told.insert(self.telling.of_session(session, &agents)?),
+                    None => with_secrets.insert(self.telling.of_session(session, &agents)?),
                 };
                 made.spans += self.unit((&plan, telling), shipment, give, &mut progress)?;
                 self.known.add(shipment);

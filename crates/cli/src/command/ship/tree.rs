@@ -43,7 +43,7 @@ pub(super) fn tree(
         let family = WithAgents::open_with(session, agents.clone()).map_err(failed)?;
         let copied = origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, &ids, &closing, &copied);
-        let mut told = None;
+        let mut with_secrets = None;
         let mut drawn = Tree::default();
         let (mut unfinished, mut elsewhere, mut there) = (0, 0, 0);
         for shipment in plan.shipments() {
@@ -64,9 +64,9 @@ pub(super) fn tree(
                 continue;
             }
             known.add(shipment);
-            let telling = match &told {
+            let telling = match &with_secrets {
                 Some(telling) => telling,
-                None => told.insert(telling.of_session(session, &agents).map_err(failed)?),
+                None => with_secrets.insert(telling.of_session(session, &agents).map_err(failed)?),
             };
             let read = plan.spans(shipment, &mut |span| {
                 match telling.tell(&span) {

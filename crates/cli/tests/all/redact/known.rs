@@ -1,5 +1,5 @@
-//! Secrets that a rule recognizes in one place of a session only, and that stand bare in others: all
-//! ways out hide them there, too. (The lake: `crates/lake/tests/all/rows.rs`.)
+//! Secrets that a rule recognizes in one place of a session only, and that stand bare in others:
+//! all ways out hide them there, too. (The lake: `crates/lake/tests/all/rows.rs`.)
 
 use testkit::Rng;
 

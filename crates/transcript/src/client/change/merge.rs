@@ -319,8 +319,8 @@ impl<'a> Grafting<'a> {
         let hashes = |table: &Table, row: RowId| -> Vec<u64> {
             table.blocks_of(row).map(|block| table.hash(block)).collect()
         };
-        let said = kept.iter().copied().filter(|row| !hashes(table, *row).is_empty());
-        let Some(first) = said.min() else { return Vec::new() };
+        let with_content = kept.iter().copied().filter(|row| !hashes(table, *row).is_empty());
+        let Some(first) = with_content.min() else { return Vec::new() };
         let has = |row: RowId, bits: u128| {
             let there = flipped(uuid(row)?, bits).and_then(|id| main.table.ids.find(&id))?;
             let found = main.table.row(main.graph.row_of(there)?);
