@@ -24,7 +24,7 @@ class Applied(Counter):
 
 @cache
 def program():
-    subprocess.run(["cargo", "build", "--quiet", "-p", "testkit", "--bin", "comparable"],
+    subprocess.run(["cargo", "build", "--quiet", "--workspace", "--bin", "comparable"],
                    cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return str(target / "debug/comparable")

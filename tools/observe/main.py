@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from . import cases, compare, damaged, kept, mutate, published, run, show
+from . import cases, compare, damaged, kept, mutate, published, run, sample, show
 from .between import Search
 from .outcome import of_client, of_ours, same
 
@@ -18,6 +18,8 @@ USAGE = """\
 ./observe --spread N           the same for N published versions, evenly spread, of which those
                                that the repository has most answers of are part
 ./observe --between A B        the first version that behaves differently, for each case
+./observe --sample N           N cases that were not asked yet, of each version beside a change (or
+                               of those named) that was not asked all of them
 ./observe --damaged VERSION…   whether verdicts hold for damaged sessions of the corpus, and what
                                the first of these versions makes of them once they are changed
 ./observe --mutants N VERSION… the same for N sessions that were changed at random (--seed)
@@ -35,9 +37,10 @@ def arguments(argv):
     parser.add_argument("versions", nargs="*", metavar="VERSION")
     parser.add_argument("--between", nargs=2, metavar=("A", "B"))
     parser.add_argument("--spread", type=int, metavar="N")
+    parser.add_argument("--sample", type=int, metavar="N")
     parser.add_argument("--damaged", nargs="+", metavar="VERSION")
     parser.add_argument("--mutants", type=int, metavar="N")
-    parser.add_argument("--seed", type=int, default=1, help="of --mutants (default: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="of --mutants and --sample (default: 1)")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--case", action="append", default=[], metavar="NAME",
                         help="only this case; a trailing * stands for anything; repeatable")
@@ -48,9 +51,10 @@ def arguments(argv):
     parser.add_argument("--kept", action="store_true", help="only answers that are kept; ask none")
     parser.add_argument("--workers", type=int, default=2, help="clients at a time (default: 2)")
     args = parser.parse_args(argv)
-    ways = [args.versions, args.between, args.spread, args.damaged, args.write]
+    ways = [args.versions or args.sample, args.between, args.spread, args.damaged, args.write]
     if sum(map(bool, ways)) != 1:
-        parser.error("name versions, or --between A B, --spread N, --damaged VERSION, or --write")
+        parser.error("name versions, or --between A B, --spread N, --sample N, --damaged VERSION, "
+                     "or --write")
     return args
 
 
@@ -87,8 +91,11 @@ def differing(version, chosen, found, quipu):
 
 
 def compare_all(versions, chosen, args):
-    applied, counts, all_rows = compare.Applied(), [], []
+    applied, counts, all_rows, known = compare.Applied(), [], [], kept.load()
+    every = chosen
     for version in versions:
+        if args.sample:
+            chosen = sample.choose(version, every, args.sample, args.seed, known)
         try:
             found = outcomes(version, chosen, args, applied)
         except RuntimeError as error:
@@ -150,7 +157,10 @@ def main(argv):
             return 1 if wrong + damaged.changes(args.damaged[0], args, note) else 0
         if args.between:
             return compare_between(*args.between, chosen, args)
-        versions = args.versions or published.spread(args.spread, kept.versions())
+        if args.sample and not args.group and not args.case:
+            chosen = [case for case in chosen if case.group != "recorded"]
+        versions = args.versions or (sample.lacking() if args.sample
+                                     else published.spread(args.spread, kept.versions()))
         for version in versions:
             published.numbers(version)
         return compare_all(versions, chosen, args)

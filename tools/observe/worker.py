@@ -85,12 +85,23 @@ def used(process):
         return 0
 
 
+def delayed(process):
+    """Seconds in which the client was ready to work and had no processor, if the system says so."""
+    try:
+        return int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
 def wait(process, cpu, wall):
-    """The exit code; `timeout` if the client works too long, or does nothing for too long."""
-    for _ in range(wall):  # not by the clock: time in which both are stopped does not count
+    """The exit code; `timeout` if the client works too long, or does nothing for too long. Not by
+    the clock: time in which both are stopped, or other work has all processors, does not count."""
+    seconds = 0
+    while seconds - delayed(process) < wall:
         try:
             return process.wait(timeout=1)
         except subprocess.TimeoutExpired:
+            seconds += 1
             if used(process) > cpu:
                 break
     end(process)

@@ -8,6 +8,7 @@
     reason = "tests may"
 )]
 
+mod asked;
 mod change;
 mod check;
 mod compress;

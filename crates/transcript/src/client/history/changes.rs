@@ -439,6 +439,13 @@ pub(super) const CHANGES: &[RuleChange] = &[
         Chain,
     ),
     change(
+        [2, 1, 108],
+        "the end of a loop of parents is a gap",
+        "loop_self_middle",
+        |r| r.bridges_loops = true,
+        Chain,
+    ),
+    change(
         [2, 1, 113],
         "the first of two records on a line is read",
         "glued_records",

@@ -82,7 +82,11 @@ impl<'a> Tree<'a> {
             }
             None => self.leaf()?,
         };
-        let mut chain = self.walk(leaf)?;
+        let mut chain = if self.rules.bridge != Bridge::No && !self.rules.cuts_loops {
+            self.walk_over_gaps(leaf, notes)?
+        } else {
+            self.walk(leaf)?
+        };
         let untimed = |node: usize| self.row(node).time.is_none();
         let refused = match self.rules.timeless {
             Timeless::Accepted => false,
@@ -127,18 +131,21 @@ impl<'a> Tree<'a> {
         let candidates: Vec<usize> =
             (0..self.nodes.len()).filter(|node| is_candidate(*node)).collect();
         let first = *candidates.first().ok_or(Refusal::Nothing)?;
-        let newest = || {
-            let timed = candidates.iter().filter(|node| self.row(**node).time.is_some());
-            // Of several with the same time, the first.
-            timed.copied().reduce(|best, node| {
-                if self.row(node).time > self.row(best).time { node } else { best }
-            })
-        };
         match self.rules.leaf {
             Leaf::NewestOrFirst if self.row(first).time.is_none() => Ok(first),
-            Leaf::NewestOrFirst | Leaf::Newest => Ok(newest().unwrap_or(first)),
+            Leaf::NewestOrFirst | Leaf::Newest => Ok(self.newest(&candidates).unwrap_or(first)),
             Leaf::LastMessage | Leaf::LastEnd => self.last_end(&candidates),
         }
+    }
+
+    /// The newest of the records that have a time; of several with the same time, the first.
+    fn newest(&self, candidates: &[usize]) -> Option<usize> {
+        let timed = candidates.iter().copied().filter(|node| self.row(*node).time.is_some());
+        timed.reduce(
+            |best, node| {
+                if self.row(node).time > self.row(best).time { node } else { best }
+            },
+        )
     }
 
     fn last_end(&self, candidates: &[usize]) -> Result<usize, Refusal> {
@@ -217,6 +224,50 @@ impl<'a> Tree<'a> {
         }
         chain.reverse();
         Ok(chain)
+    }
+
+    /// Like `walk`, for versions that bridge a gap once they reach it, and never to a record that
+    /// was on the way. Some versions take the end of a loop for a gap.
+    fn walk_over_gaps(&self, leaf: usize, notes: &mut [Note]) -> Result<Vec<usize>, Refusal> {
+        let times = OnceCell::new();
+        let mut chain = vec![leaf];
+        let mut seen = vec![false; self.nodes.len()];
+        seen[leaf] = true;
+        let mut here = leaf;
+        loop {
+            let row = self.row(here);
+            let parent = row.parent.and_then(|parent| self.by_id.get(parent));
+            let next = match parent {
+                Some(parent) if !seen[parent] => Some(parent),
+                Some(_) if !self.rules.breaks_loops => return Err(Refusal::Loop(self.nodes[here])),
+                Some(_) if !self.rules.bridges_loops => None,
+                None if row.parent.is_none() => None,
+                _ => {
+                    let times = times.get_or_init(|| times_of(self.table, self.rules, &self.nodes));
+                    bridge(row.time, times, |node| !seen[node])
+                }
+            };
+            if next != self.parents[here] {
+                self.correct(here, next, notes);
+            }
+            let Some(next) = next else { break };
+            seen[next] = true;
+            chain.push(next);
+            here = next;
+        }
+        chain.reverse();
+        Ok(chain)
+    }
+
+    /// A gap was bridged otherwise than it was noted.
+    fn correct(&self, gap: usize, to: Option<usize>, notes: &mut [Note]) {
+        for note in notes {
+            if let Note::Missing { row, bridged } = note
+                && *row == self.nodes[gap]
+            {
+                *bridged = to.map(|to| self.nodes[to]);
+            }
+        }
     }
 
     /// Cuts the chain after its last compaction.
@@ -350,7 +401,8 @@ fn parents(
         let is_fit = |other| other != node && is_fit(other);
         (rules.bridge != Bridge::No).then(|| bridge(table.row(nodes[node]).time, times, is_fit))?
     };
-    // Versions that cut cycles cut those that a bridge closes, too; the ones before avoid them.
+    // Versions that cut cycles cut those that a bridge closes, too. Those before bridge a gap on the
+    // way (`walk_over_gaps`); what is bridged here only decides what is an end.
     let avoids = rules.bridge == Bridge::Main && !rules.cuts_loops;
     for node in gaps {
         let bridged = nearest(node, &|other| !avoids || !hangs_on(&parents, other, node));
