@@ -20,6 +20,10 @@ struct Style {
 
 /// Adds the output of a terminal.
 pub(crate) fn push_output(out: &mut String, text: &str) {
+    // Mostly there is neither a sequence nor a line that is written over.
+    if !['\u{1b}', '\u{9b}', '\r'].iter().any(|sign| text.contains(*sign)) {
+        return push(out, text);
+    }
     let mut style = Style::default();
     for (number, line) in text.split('\n').enumerate() {
         if number > 0 {

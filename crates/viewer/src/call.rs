@@ -4,6 +4,7 @@
 //! and the result of a call are, something of both is shown; a form that does not fit falls back to
 //! the JSON and the text.
 
+use std::cell::OnceCell;
 use std::fmt::Write;
 
 use maud::{Markup, PreEscaped, html};
@@ -31,18 +32,14 @@ pub(crate) fn body(
     call: &Call,
     id: Option<BlockId>,
 ) -> transcript::Result<Markup> {
-    let input = drawing.masked_json(call.input.as_str());
-    let structured = call.result.as_ref().and_then(|result| result.structured.as_ref());
-    let structured = structured.map(|json| drawing.masked_json(json.as_str()));
     let form = Body {
         drawing,
         flow,
         call,
         address: id.map(|id| drawing.part_address(flow, id)),
-        input: Json::parse(input.as_bytes()).and_then(Json::object),
-        structured: structured.as_ref().and_then(|json| Json::parse(json.as_bytes())?.object()),
-        text: call.result.as_ref().map(|result| drawing.masked(&result.text())),
-        json: &input,
+        input: OnceCell::new(),
+        structured: OnceCell::new(),
+        text: OnceCell::new(),
     };
     let mut agents = Vec::new();
     for at in &call.started {
@@ -57,20 +54,42 @@ pub(crate) fn body(
     })
 }
 
-struct Body<'a, 'd, 'j> {
+struct Body<'a, 'd> {
     drawing: &'a Drawing<'d>,
     flow: &'a Flow,
     call: &'a Call,
     /// Where it is on the server.
     address: Option<String>,
-    input: Option<Object<'j>>,
-    structured: Option<Object<'j>>,
-    /// The result, as the model got it.
-    text: Option<String>,
-    json: &'a str,
+    // Without their secrets, from when they are needed: most forms need one of them.
+    input: OnceCell<String>,
+    structured: OnceCell<Option<String>>,
+    text: OnceCell<Option<String>>,
 }
 
-impl Body<'_, '_, '_> {
+impl Body<'_, '_> {
+    fn json(&self) -> &str {
+        self.input.get_or_init(|| self.drawing.masked_json(self.call.input.as_str()))
+    }
+
+    fn input(&self) -> Option<Object<'_>> {
+        Json::parse(self.json().as_bytes()).and_then(Json::object)
+    }
+
+    /// The client's own result.
+    fn structured(&self) -> Option<Object<'_>> {
+        let json = self.structured.get_or_init(|| {
+            let json = self.call.result.as_ref()?.structured.as_ref()?;
+            Some(self.drawing.masked_json(json.as_str()))
+        });
+        Json::parse(json.as_ref()?.as_bytes())?.object()
+    }
+
+    /// The result, as the model got it.
+    fn text(&self) -> Option<&str> {
+        let masked = || Some(self.drawing.masked(&self.call.result.as_ref()?.text()));
+        self.text.get_or_init(masked).as_deref()
+    }
+
     fn draw(&self) -> Markup {
         let is_error = self.call.result.as_ref().is_some_and(|result| result.error);
         if is_error {
@@ -102,13 +121,13 @@ impl Body<'_, '_, '_> {
     }
 
     fn text_of(&self, name: &str) -> Option<String> {
-        Some(self.input.as_ref()?.text(name)?.into_owned())
+        Some(self.input()?.text(name)?.into_owned())
     }
 
     /// The input: its members that are texts, as texts.
     fn asked(&self) -> Markup {
-        let Some(input) = &self.input else {
-            return html! { pre.code tabindex="0" { (T(start(self.json, ON_PAGE).0)) } };
+        let Some(input) = self.input() else {
+            return html! { pre.code tabindex="0" { (T(start(self.json(), ON_PAGE).0)) } };
         };
         let members: Vec<(String, String)> = input
             .members()
@@ -173,7 +192,7 @@ impl Body<'_, '_, '_> {
 
     /// The result as the output of a terminal.
     fn result(&self) -> Markup {
-        let Some(text) = &self.text else { return html! { p.addition { "no result" } } };
+        let Some(text) = self.text() else { return html! { p.addition { "no result" } } };
         let is_media = |piece: &Piece| matches!(piece, Piece::Media { .. });
         let result = self.call.result.as_ref();
         let has_media = result.is_some_and(|result| result.content.iter().any(is_media));
@@ -189,7 +208,7 @@ impl Body<'_, '_, '_> {
     }
 
     fn prose_result(&self) -> Markup {
-        let Some(text) = &self.text else { return html! { p.addition { "no result" } } };
+        let Some(text) = self.text() else { return html! { p.addition { "no result" } } };
         let (head, left) = start(text, self.most());
         html! { div.prose.result { (prose(head)) } (self.left(left)) }
     }
@@ -210,7 +229,7 @@ impl Body<'_, '_, '_> {
 
     /// A file that was read: the numbers of its lines beside them.
     fn file(&self, path: &str) -> Markup {
-        let Some(text) = &self.text else { return self.plain() };
+        let Some(text) = self.text() else { return self.plain() };
         let (head, left) = start(text, self.most());
         let language = language(path);
         let split: Option<Vec<(&str, &str)>> = head.lines().map(numbered).collect();
@@ -306,7 +325,7 @@ impl Body<'_, '_, '_> {
 
     /// Files or lines that were found.
     fn list(&self) -> Markup {
-        let Some(text) = &self.text else { return self.result() };
+        let Some(text) = self.text() else { return self.result() };
         let (head, left) = start(text.trim_end(), self.most());
         let mut out = String::new();
         for (number, line) in head.lines().enumerate() {
@@ -336,8 +355,8 @@ impl Body<'_, '_, '_> {
             });
             Some(todos.collect())
         };
-        let todos = list(self.input.as_ref()?, "todos").filter(|todos| !todos.is_empty())?;
-        let old = self.structured.as_ref().and_then(|result| list(result, "oldTodos"));
+        let todos = list(&self.input()?, "todos").filter(|todos| !todos.is_empty())?;
+        let old = self.structured().and_then(|result| list(&result, "oldTodos"));
         let old = old.unwrap_or_default();
         let change = |[content, status]: &[String; 2]| {
             let before = old.iter().find(|one| one[0] == *content).map(|one| one[1].as_str());
@@ -365,12 +384,12 @@ impl Body<'_, '_, '_> {
 
     /// A thing to do that was added or changed by itself, as newer clients do it.
     fn one_todo(&self) -> Option<Markup> {
-        let result = self.structured.as_ref();
-        let made = result.and_then(|result| result.get("task")?.object());
+        let result = self.structured();
+        let made = result.as_ref().and_then(|result| result.get("task")?.object());
         let in_made = |name: &str| Some(made.as_ref()?.text(name)?.into_owned());
         let number = self.text_of("taskId").or_else(|| in_made("id"));
         let subject = self.text_of("subject").or_else(|| in_made("subject"));
-        let change = result.and_then(|result| result.get("statusChange")?.object());
+        let change = result.as_ref().and_then(|result| result.get("statusChange")?.object());
         let before = change.as_ref().and_then(|change| Some(change.text("from")?.into_owned()));
         let status = self.text_of("status");
         if number.is_none() && subject.is_none() {
@@ -396,7 +415,7 @@ impl Body<'_, '_, '_> {
 
     /// The results of a web search.
     fn web(&self) -> Option<Markup> {
-        let results = self.structured.as_ref()?.get("results")?;
+        let results = self.structured()?.get("results")?;
         let mut out = String::new();
         let mut texts = Vec::new();
         for result in results.elements() {
@@ -422,8 +441,8 @@ impl Body<'_, '_, '_> {
 
     /// Questions with their options, and the answers.
     fn questions(&self) -> Option<Markup> {
-        let questions = self.input.as_ref()?.get("questions")?;
-        let answers = self.structured.as_ref().and_then(|result| result.get("answers")?.object());
+        let questions = self.input()?.get("questions")?;
+        let answers = self.structured().and_then(|result| result.get("answers")?.object());
         let mut drawn = Vec::new();
         for question in questions.elements() {
             let text = question.get("question")?.text()?.into_owned();

@@ -70,6 +70,8 @@ pub(crate) struct Drawing<'a> {
     pub(crate) base: String,
     /// The command that uses the same homes, for commands that are shown.
     pub(crate) again: String,
+    /// How such a command names the session.
+    pub(crate) session: String,
     pub(crate) only: Only,
     pub(crate) extent: Extent,
     /// The turns of the live branch that are in a file; none: all.
@@ -93,7 +95,8 @@ impl<'a> Drawing<'a> {
                 findings.entry(line).or_default().push(finding);
             }
         }
-        let (mask, base, again) = (RefCell::new(mask), String::new(), String::new());
+        let mask = RefCell::new(mask);
+        let [base, again, session] = <[String; 3]>::default();
         Drawing {
             opened,
             mask,
@@ -102,6 +105,7 @@ impl<'a> Drawing<'a> {
             findings,
             base,
             again,
+            session,
             only: Only::default(),
             extent: Extent::default(),
             chosen: None,

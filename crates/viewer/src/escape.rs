@@ -20,26 +20,42 @@ impl Render for T<'_> {
 /// Adds a text, escaped.
 pub(crate) fn push(out: &mut String, text: &str) {
     out.reserve(text.len() + text.len() / 16);
-    let mut rest = text;
+    let (mut done, mut at) = (0, 0);
     // Mostly nothing has to be replaced: whole runs are copied.
-    while let Some(at) = rest.find(is_special) {
-        out.push_str(&rest[..at]);
-        let mut chars = rest[at..].chars();
-        if let Some(c) = chars.next() {
+    while let Some(plain) =
+        text.as_bytes()[at..].iter().position(|byte| SPECIAL[usize::from(*byte)])
+    {
+        at += plain;
+        let mut chars = text[at..].chars();
+        let Some(c) = chars.next() else { break };
+        let end = at + c.len_utf8();
+        if c.is_ascii() || visible(c) != c {
+            out.push_str(&text[done..at]);
             one(out, c, chars.as_str());
+            done = end;
         }
-        rest = chars.as_str();
+        at = end;
     }
-    out.push_str(rest);
+    out.push_str(&text[done..]);
 }
 
-fn is_special(c: char) -> bool {
-    match c {
-        '<' | '>' | '&' | '"' | '\'' => true,
-        '\n' | '\t' | ' '..='~' => false,
-        c => visible(c) != c,
+/// The bytes with which a character begins that is, or may be, replaced.
+static SPECIAL: [bool; 256] = {
+    let mut special = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        special[byte] = match byte {
+            // `"`, `&`, `'`, `<`, `>`.
+            0x22 | 0x26 | 0x27 | 0x3c | 0x3e => true,
+            0x09 | 0x0a | 0x20..=0x7e => false,
+            // The rest of a character begins none.
+            0x80..=0xbf => false,
+            _ => true,
+        };
+        byte += 1;
     }
-}
+    special
+};
 
 fn one(out: &mut String, c: char, after: &str) {
     match c {

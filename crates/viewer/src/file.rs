@@ -64,20 +64,29 @@ pub enum FileError {
     Write(#[from] io::Error),
 }
 
-/// How many turns the live branch of a session has.
-pub fn count_turns(session: &Session) -> transcript::Result<usize> {
-    Ok(transcript::Conversation::open(&session.path)?.turns().live.len())
+/// A session that was read, and is written from here.
+#[derive(Debug)]
+pub struct Source(Opened);
+
+impl Source {
+    /// Reads and checks a session: its findings are drawn at their lines.
+    pub fn open(session: &Session, redactor: &Arc<Redactor>) -> transcript::Result<Source> {
+        Opened::open_checked(session.clone(), redactor).map(Source)
+    }
+
+    /// How many turns the live branch has.
+    pub fn count_turns(&self) -> usize {
+        self.0.live.turns.len()
+    }
 }
 
 /// Writes a session, without the end of the page. Returns how many secrets were redacted, by kind.
 pub fn write_file(
-    session: &Session,
+    Source(opened): &Source,
     wish: &FileWish<'_>,
     out: &mut dyn Write,
 ) -> Result<BTreeMap<String, u64>, FileError> {
-    // Its findings are drawn at their lines.
-    let opened = Opened::open_checked(session.clone(), wish.redactor)?;
-    let page = FilePage { opened: &opened, flow: &opened.live, wish };
+    let page = FilePage { opened, flow: &opened.live, wish };
     let pieces = page.pieces();
     let mut hidden = BTreeMap::new();
     threads::in_order(

@@ -34,7 +34,8 @@ fn written(session: &Session, turns: Option<Vec<bool>>, has_tools: bool) -> Stri
     let (has_thinking, has_session, redactor, prices) = (true, false, &redactor, &prices);
     let wish = FileWish { turns, has_thinking, has_tools, has_session, cover, redactor, prices };
     let mut out = Vec::new();
-    write_file(session, &wish, &mut out).unwrap();
+    let source = Source::open(session, redactor).unwrap();
+    write_file(&source, &wish, &mut out).unwrap();
     write_end(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }

@@ -33,5 +33,5 @@ mod usage_page;
 mod words;
 
 pub use earlier::{Changes, Earlier, Survey};
-pub use file::{FileWish, write_end, write_file};
+pub use file::{FileWish, Source, write_end, write_file};
 pub use server::{Secrets, Server, Serving};

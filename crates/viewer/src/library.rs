@@ -27,6 +27,7 @@ use transcript::format::threads;
 use crate::earlier::{Changes, Survey, parted};
 use crate::opened::Opened;
 use crate::server::{Secrets, Serving};
+use crate::words::shell_word;
 
 /// A session in the list.
 #[derive(Clone, Debug)]
@@ -218,6 +219,17 @@ impl Library {
 
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         self.homes.iter().map(root_of).collect()
+    }
+
+    /// How a command names a session: by its id, if commands find it by that.
+    pub(crate) fn name_of(&self, session: &Session) -> String {
+        let is_named = self.named.as_ref().is_some_and(|named| named.path == session.path);
+        let is_inside = || self.roots().iter().any(|root| session.path.starts_with(root));
+        let is_option = session.id.starts_with('-');
+        if is_option || is_named && !is_inside() {
+            return shell_word(&session.path.to_string_lossy());
+        }
+        shell_word(&session.id)
     }
 
     /// All sessions, newest first.

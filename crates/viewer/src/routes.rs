@@ -143,6 +143,7 @@ impl Pages {
         let mut drawing = Drawing::new(opened, mask, Form::Page, &library.prices);
         drawing.base = format!("{}s/{key}/", self.root);
         drawing.again.clone_from(&self.again);
+        drawing.session = drawing.masked(&library.name_of(&opened.session));
         drawing.only = Only::parse(&address.value("only"));
         if address.value("all") == "1" {
             drawing.extent = Extent::Whole;

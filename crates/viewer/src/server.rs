@@ -3,6 +3,7 @@
 //! The only place with an async runtime; nothing of it is in an API. Invariants: every request
 //! passes the `guard`; answers say that they are not to be stored, sniffed or framed.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -162,22 +163,27 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
     made.unwrap_or_else(|_| Response::new(Body::from("something went wrong")))
 }
 
+/// The value of a header; of one that is there twice, what no header may have: who decides by one
+/// of them must not be wrong about the other.
+fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+    let mut all = headers.get_all(name).iter();
+    let first = all.next()?;
+    Some(match all.next() {
+        None => String::from_utf8_lossy(first.as_bytes()),
+        Some(_) => Cow::Borrowed("?"),
+    })
+}
+
 fn respond(
     shared: &Shared,
     method: &str,
     uri: &axum::http::Uri,
     headers: &HeaderMap,
 ) -> Response<Body> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let asked = Asked {
-        method,
-        host: text("host"),
-        origin: text("origin"),
-        site: text("sec-fetch-site"),
-        destination: text("sec-fetch-dest"),
-        cookie: text("cookie"),
-        path: uri.path(),
-    };
+    let names = ["host", "origin", "sec-fetch-site", "sec-fetch-dest", "cookie", "x-quipu"];
+    let texts = names.map(|name| only_value(headers, name));
+    let [host, origin, site, destination, cookie, part] = texts.each_ref().map(Option::as_deref);
+    let asked = Asked { method, host, origin, site, destination, cookie, path: uri.path() };
     let builder = Response::builder()
         .header(header::CONTENT_SECURITY_POLICY, page::SERVED.as_str())
         .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
@@ -198,7 +204,7 @@ fn respond(
             .body(Body::empty()),
         Admission::Page(path) => {
             let query = uri.query().unwrap_or_default();
-            let is_part = text("x-quipu") == Some("part");
+            let is_part = part == Some("part");
             let reply = shared.pages.answer(Address { path, query, is_part });
             builder
                 .status(reply.status)

@@ -85,8 +85,7 @@ pub(crate) fn served(
 /// What stands above a conversation. The script asks for it again when the session has grown, also
 /// for the numbers beside the titles of panels.
 pub(crate) fn headline(drawing: &Drawing<'_>, flow: &Flow) -> Markup {
-    let opened = drawing.opened;
-    let resume = format!("{} resume {}", drawing.again, opened.session.id);
+    let resume = format!("{} resume {}", drawing.again, drawing.session);
     let number = |name| panel_number(drawing, flow, name);
     html! {
         div.headline data-turns=[number("turns")] data-branches=[number("branches")] data-agents=[number("agents")] {

@@ -6,6 +6,16 @@ pub(crate) use transcript::conversation::view::{
 };
 use transcript::format::time::Time;
 
+/// A word of a command that is shown to be copied into a shell: whatever is in it, it stays one
+/// word.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// A number of things: `1 turn`, `2 turns`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     let end = match (number, noun) {
@@ -38,4 +48,18 @@ pub(crate) fn span(millis: i64) -> String {
 /// A time, for people and programs.
 pub(crate) fn time(time: Time, form: &str) -> Markup {
     html! { time datetime=(stamp(time).unwrap_or_default()) { (local(time, form)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_command_stays_one_word() {
+        assert_eq!(shell_word("0a1b2c3d-0000"), "0a1b2c3d-0000");
+        assert_eq!(shell_word("a b"), "'a b'");
+        assert_eq!(shell_word("$(touch x);`y`"), "'$(touch x);`y`'");
+        assert_eq!(shell_word("it's\n~"), "'it'\\''s\n~'");
+        assert_eq!(shell_word(""), "''");
+    }
 }

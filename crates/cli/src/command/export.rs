@@ -12,8 +12,8 @@ use transcript::conversation::place::Session;
 use transcript::conversation::preview::preview;
 use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
 use transcript::format::secret::{JsonMask, Mask};
-use viewer::file::{FileError, count_turns};
-use viewer::{FileWish, write_end, write_file};
+use viewer::file::FileError;
+use viewer::{FileWish, Source, write_end, write_file};
 use workshop::pack::{PackPage, Packing, pack};
 use workshop::{DocumentFile, Force};
 
@@ -162,10 +162,18 @@ fn write_markdown(
 fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let redactor = args.hiding.redactor(world.redact_config())?.unwrap_or_else(|| world.redactor());
-    let cover = args.hiding.cover(world.redact_config(), &session)?;
+    let config = world.redact_config();
+    // Neither needs the other, and parts of both are work for one thread.
+    let (source, cover) = std::thread::scope(|scope| {
+        let source = scope.spawn(|| Source::open(&session, &redactor));
+        let cover = args.hiding.cover(config, &session);
+        let panicked = |_| Err(std::io::Error::other("a worker thread panicked").into());
+        (source.join().unwrap_or_else(panicked), cover)
+    });
+    let (source, cover) = (source?, cover?);
     let prices = prices::in_force(world, None)?;
     let turns = match &args.turns {
-        Some(list) => Some(list.among(count_turns(&session)?)?),
+        Some(list) => Some(list.among(source.count_turns())?),
         None => None,
     };
     let wish = FileWish {
@@ -177,7 +185,7 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
         redactor: &redactor,
         prices: &prices,
     };
-    let write = |out: &mut dyn Write| write_html(&session, &wish, out);
+    let write = |out: &mut dyn Write| write_html(&session, &source, &wish, out);
     let hidden_by_kind = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
             outside_of_homes(world, path, "write the file to any other folder")?;
@@ -194,6 +202,7 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
 /// Writes the page, and behind it the session if that is wanted.
 fn write_html(
     session: &Session,
+    source: &Source,
     wish: &FileWish<'_>,
     out: &mut dyn Write,
 ) -> Result<BTreeMap<String, u64>, Failure> {
@@ -202,12 +211,12 @@ fn write_html(
         FileError::Write(error) => Failure::from(error),
     };
     if !wish.has_session {
-        let hidden = write_file(session, wish, out).map_err(failed)?;
+        let hidden = write_file(source, wish, out).map_err(failed)?;
         write_end(out)?;
         return Ok(hidden);
     }
     let mut counted = CountedWriter { out, bytes: 0 };
-    let mut hidden = write_file(session, wish, &mut counted).map_err(failed)?;
+    let mut hidden = write_file(source, wish, &mut counted).map_err(failed)?;
     let page = PackPage::Written(counted.bytes);
     let redactor = wish.cover.is_some().then_some(wish.redactor);
     let sessions = std::slice::from_ref(session);

@@ -5,11 +5,14 @@
 Prints a line for each test, and exits with 1 if one failed. WORK is a folder for homes and files.
 """
 import argparse
+import datetime
+import html.parser
 import http.client
 import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,6 +35,15 @@ PAYLOADS = [
     f"[a](data:text/html,<script>{RUN}</script>) [b](vbscript:x) [c](file:///etc/passwd) <{EVIL}e>", f"| <img src=x onerror={RUN}> |\n|--|\n| </table><script>{RUN}</script> |",
     f"\" autofocus onfocus={RUN} x=\"", f"' style='position:fixed;inset:0' onclick='{RUN}", "> " * 10_000 + "deep", "]]>{{7*7}}${7*7}<%= 7 %>",
 ]
+# What must stand nowhere in the bytes of a file.
+MARK = "<zqx a='\"&>"
+SVG = "data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+"
+PAYLOADS += [
+    f"{MARK} [a](java\nscript:{RUN}) [b](&#106;avascript:{RUN}) [c](java&Tab;script:{RUN}) <javascript:{RUN}> [d]({SVG}) ![e]({SVG}) [f]({EVIL}?q=\"onmouseover={RUN}) [g](//evil.test/v) [h](https:/evil.test) <HTTP://evil.test/{MARK}>",
+    f"[r][1] {MARK} | [n]({EVIL} \"x\\\" onclick={RUN}\")\n\n[1]: javascript:{RUN}\n\n# {MARK} {{#main onclick={RUN}}}\n\n~~~{MARK}\n{MARK}\n~~~",
+    f"<math><a href=javascript:{RUN}>{MARK}</math><details open ontoggle={RUN}><object data={EVIL}o></object><embed src={EVIL}e><link rel=stylesheet href={EVIL}l><!--<script>{MARK}",
+    f"\x1b]52;c;ZXZpbA==\x07\x1b]0;{MARK}\x07\x1bP+q{MARK}\x1b\\\x9b31m{MARK}\x1b[38;2;300;-1;{MARK}m\x1b_G{MARK}\x1b\\\x1b]1337;File=inline=1:AAAA\x07\x1b[1;31{MARK}",
+]
 
 
 def record(kind, number, parent, message=None, **more):
@@ -41,6 +53,27 @@ def record(kind, number, parent, message=None, **more):
     if message is not None:
         made["message"] = message
     return {**made, **more}
+
+
+class Markup(html.parser.HTMLParser):
+    """What a file has that no text may become."""
+
+    def __init__(self, data):
+        super().__init__()
+        self.bad = []
+        self.feed(data)
+
+    def handle_starttag(self, tag, attrs):
+        if tag in ("iframe", "object", "embed", "base", "link", "video", "audio", "math", "template", "portal", "script"):
+            self.bad.append((tag, attrs))
+        for name, value in attrs:
+            image = name == "src" and re.fullmatch("data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*", value)
+            address = name == "href" and re.match("#|https?://", value, re.I)
+            if name.startswith("on") or name in ("style", "srcdoc", "action", "formaction", "srcset", "ping", "xlink:href") or name in ("src", "href") and not (image or address):
+                self.bad.append((tag, name, value[:80]))
+
+    def handle_comment(self, data):
+        self.bad.append(("comment", data[:80]))
 
 
 class Session:
@@ -614,6 +647,8 @@ def test_file(lab):
         assert b"ghp_a1B2" not in data
         # Outside of our script, no markup of the transcript is in the bytes.
         markup = re.sub(rb"<script>'use strict'.*?</script>", b"", data, flags=re.S)
+        assert b"<zqx" not in data and b"zqx a='" not in data
+        assert not Markup(markup.decode()).bad, Markup(markup.decode()).bad[:3]
         for part in [b"<script", b"<img src=x", b"<svg onload", b"<iframe", b"onerror=\"", b"<base", b"<form action", b"<style>@import", b"http-equiv=\"refresh"]:
             assert part not in markup, part
         for bypass in [False, True]:
@@ -675,6 +710,33 @@ def test_phone_and_dark(lab):
         lab.shot(page, f"phone-{name}")
 
 
+def test_samples(lab):
+    """The sessions that come with the program; `view-home` and `view-session` are the pictures of the documentation."""
+    home = lab.work / "samples"
+    shutil.copytree(pathlib.Path(__file__).resolve().parents[4] / "samples" / "home", home)
+    for path in home.glob("projects/*/*.jsonl"):
+        times = re.findall(rb'"timestamp":"([^"]+)"', path.read_bytes())
+        when = datetime.datetime.fromisoformat(max(times).decode().replace("Z", "+00:00")).timestamp()
+        os.utime(path, (when, when))
+    page = lab.page(lab.serve("--home", str(home)))
+    page.set_viewport_size({"width": 1180, "height": 780})
+    page.get_by_text("10 sessions").wait_for()
+    page.locator("#usage figure > svg").wait_for(state="attached")
+    page.wait_for_function("() => [...document.querySelectorAll('[data-health]')].slice(0, 6).every((one) => one.textContent)")
+    lab.shot(page, "view-home")
+    page.get_by_text("the hour in my boots").click()
+    page.locator("#turn-3").wait_for()
+    page.locator(".panel[data-name=context] summary").first.click()
+    page.get_by_text("tokens would be sent").wait_for()
+    edit = page.locator("details.call", has_text="tests/test_tides.py").filter(has_text="+6").first
+    edit.locator("summary").first.click()
+    edit.locator("ins").first.wait_for()
+    settled(page)
+    page.evaluate("scrollBy(0, document.getElementById('turn-3').getBoundingClientRect().top - 120)")
+    settled(page)
+    lab.shot(page, "view-session")
+
+
 def test_refusals(lab):
     url = urllib.parse.urlparse(lab.serve("11111111"))
 
@@ -687,7 +749,7 @@ def test_refusals(lab):
     assert ask("/open/" + "0" * 32)[0] == 403
     assert ask(url.path, Host="127.0.0.1")[0] == 421
     assert ask(url.path, Host="evil.test")[0] == 421
-    assert ask(url.path, Origin="http://evil.test")[0] == 403
+    assert ask(url.path, Origin="http://evil.test")[0] == 403 and ask(url.path, Origin="http://\xe9")[0] == 403
     assert ask(url.path, Sec_Fetch_Dest="iframe")[0] == 403
     status, headers, _ = ask(url.path)
     assert status == 303 and "HttpOnly" in headers["set-cookie"] and "SameSite=Strict" in headers["set-cookie"]
@@ -700,6 +762,13 @@ def test_refusals(lab):
     assert ask(place)[0] == 403 and ask("/wrong/" + place.split("/", 2)[2], Cookie=cookie)[0] == 403
     for refused in [{"Origin": "http://evil.test"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}, {"Host": f"127.0.0.1:{url.port}"}]:
         assert ask(place, Cookie=cookie, **refused)[0] in (403, 421), refused
+    # Two names: of none it is known who believes it.
+    connection = http.client.HTTPConnection("127.0.0.1", url.port, timeout=10)
+    connection.putrequest("GET", place, skip_host=True)
+    for name, value in [("Host", url.netloc), ("Host", "evil.test"), ("Cookie", cookie)]:
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status in (400, 421)
     for method in ["POST", "PUT", "DELETE", "OPTIONS"]:
         assert ask(place, method, Cookie=cookie)[0] == 405
     for trick in ["s/../../etc/passwd", "s/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "s//etc/passwd", "s/" + str(lab.one), "../s", "s/0000/raw/m/1", place[len(root):] + "/raw/m/../../x", place[len(root):] + "/part/m/99999999"]:
@@ -708,6 +777,21 @@ def test_refusals(lab):
     before = {path: path.stat().st_mtime_ns for path in lab.home.rglob("*")}
     ask(root, Cookie=cookie)
     assert before == {path: path.stat().st_mtime_ns for path in lab.home.rglob("*")}
+
+
+def test_commands_stay_commands(lab):
+    """A command that is shown to be copied names the file, whatever it is called, and does nothing else."""
+    odd = lab.work / "odd" / "a b$(touch ran);' <b>.jsonl"
+    small = Session()
+    small.prompt("x")
+    small.answer(text("the last text of all"))
+    small.write(odd)
+    page = lab.page(lab.serve(str(odd)))
+    page.get_by_text("the last text of all").wait_for()
+    assert shlex.split(page.locator(".resume code").inner_text())[-2:] == ["resume", str(odd)]
+    page.locator("#turn-1 .fork").click()
+    assert shlex.split(page.locator("#show[open] pre").inner_text())[-4:] == ["fork", str(odd), "--at", "1"]
+    lab.clean(page)
 
 
 def test_axe(lab):

@@ -42,8 +42,7 @@ impl Drawing<'_> {
                     @if flow.name == FlowName::Live {
                         button.quiet.fork type="button"
                             title={ "The command that forks the session after turn " (number + 1) }
-                            data-fork=(T(&format!("{} fork {} --at {}", self.again, self.opened.session.id,
-                                number + 1))) { "Fork" }
+                            data-fork=(T(&format!("{} fork {} --at {}", self.again, self.session, number + 1))) { "Fork" }
                     }
                 } @else if self.depth.get() == 0 {
                     // The script copies what the file has of it.

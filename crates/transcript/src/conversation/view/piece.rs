@@ -95,36 +95,22 @@ pub(super) fn texts(pieces: &[Piece]) -> String {
     inner.and_then(|inner| inner.strip_suffix("</tool_use_error>")).unwrap_or(&text).to_owned()
 }
 
-/// JSON as it is in the file.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Raw {
-    /// As JSON.
-    Json(Box<RawValue>),
-    /// As text, if another parser would not accept it as JSON.
-    Text(String),
-}
+/// JSON as it is in the file; where it becomes part of other JSON, a text if another parser would
+/// not accept it.
+#[derive(Clone, Debug)]
+pub struct Raw(String);
 
 impl Raw {
     /// Creates it from the bytes of a value.
     pub fn new(bytes: Vec<u8>) -> Raw {
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        if Json::parse(text.as_bytes()).is_none() {
-            return Raw::Text(text);
-        }
-        match RawValue::from_string(text.clone()) {
-            Ok(json) => Raw::Json(json),
-            Err(_) => Raw::Text(text),
-        }
+        Raw(text)
     }
 
     /// The JSON as text.
     pub fn as_str(&self) -> &str {
-        match self {
-            Raw::Json(json) => json.get(),
-            Raw::Text(text) => text,
-        }
+        &self.0
     }
 
     /// Its length in bytes.
@@ -135,6 +121,16 @@ impl Raw {
     /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_ours = Json::parse(self.0.as_bytes()).is_some();
+        match serde_json::from_str::<&RawValue>(&self.0) {
+            Ok(json) if is_ours => json.serialize(serializer),
+            _ => serializer.serialize_str(&self.0),
+        }
     }
 }
 
