@@ -291,24 +291,25 @@ impl Job<'_> {
             }
             _ => Error::unwritable(path)(error),
         })?;
-        if let Some(cover) = self.plan.change().cover() {
-            redact::rescan(file.file(), Form::Lines, cover, path)?;
-        }
-        let again = file.file().try_clone().map_err(Error::unwritable(path))?;
-        // The disk syncs while the result is read; `finish` waits for the rest.
-        let after = thread::scope(|scope| {
-            if let Temp::Named(named) = &file {
-                scope.spawn(|| named.as_file().sync_data());
-            }
-            Subject::of_file(again, &self.session.path, rules)
-        });
-        let after = after.map_err(Error::unwritable(path))?;
         let written = match &self.plan {
             Plan::Change(_) => written,
             Plan::Repaired(repaired) => repaired.total(written),
         };
-        let proof = change::prove(&self.read.subject, self.plan.change(), written, &after);
-        Ok(Made { proof: proof.map_err(Error::unwritable(path))?, file })
+        let again = file.file().try_clone().map_err(Error::unwritable(path))?;
+        // The disk syncs while the result is read and proved; `dress` waits for the rest.
+        let proof = thread::scope(|scope| {
+            if let Temp::Named(named) = &file {
+                scope.spawn(|| named.as_file().sync_data());
+            }
+            if let Some(cover) = self.plan.change().cover() {
+                redact::rescan(&again, Form::Lines, cover, path)?;
+            }
+            let after = Subject::of_file(again, &self.session.path, rules);
+            let after = after.map_err(Error::unwritable(path))?;
+            let proof = change::prove(&self.read.subject, self.plan.change(), written, &after);
+            proof.map_err(Error::unwritable(path))
+        })?;
+        Ok(Made { proof, file })
     }
 }
 

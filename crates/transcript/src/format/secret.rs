@@ -18,6 +18,7 @@ mod deep;
 mod grams;
 mod key_lines;
 mod mask;
+mod searched;
 mod shape;
 mod spot;
 mod strings;

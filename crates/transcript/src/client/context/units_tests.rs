@@ -1,4 +1,6 @@
-use super::{image, of_block, units};
+use proptest::prelude::*;
+
+use super::{image, of_block, plain, units};
 use crate::format::content::Block;
 use crate::format::json::Json;
 
@@ -56,4 +58,57 @@ fn images_cost_by_their_pixels() {
     assert_eq!(short(image(Some((15_680, 1_568)))), "328.0");
     assert_eq!(short(image(Some((0, 0)))), "0.0");
     assert_eq!(short(image(None)), "1600.0");
+}
+
+/// What [`units`] counts, a byte at a time: by its class and its place in a run of that class, from
+/// 1; the last place stands for all after it.
+fn tenths(text: &str) -> u64 {
+    const TENTHS: [[u64; 6]; 7] = [
+        [0, 9, 0, 0, 0, 2],
+        [0, 13, 0, 0, 0, 0],
+        [0, 0, 7, 0, 0, 0],
+        [0, 6, 0, 0, 0, 0],
+        [0, 11, 3, 3, 3, 3],
+        [0, 10, 10, 10, 10, 10],
+        [0, 0, 0, 0, 0, 0],
+    ];
+    let (mut sum, mut last, mut place) = (0, 6, 0);
+    for byte in text.bytes() {
+        let class = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => 0,
+            b'0'..=b'9' => 1,
+            b' ' | b'\t' => 2,
+            b'\n' | b'\r' => 3,
+            0x80..=0xbf => 6,
+            0xc0.. => 5,
+            _ => 4,
+        };
+        place = match place {
+            _ if class != last => 1,
+            3 if class == 1 => 1,
+            5 => 5,
+            place => place + 1,
+        };
+        last = class;
+        sum += TENTHS[class][place];
+    }
+    sum
+}
+
+proptest! {
+    #[test]
+    fn many_bytes_together_count_as_one_after_the_other(
+        text in r"([a-zA-Z]{1,9}|[0-9]{1,200}|[ \t]{1,70}|[\n\r]{1,5}|[!-/\x00-\x08\x7f]{1,70}|[éß日本𝄞]{1,40}|\PC){0,40}"
+    ) {
+        prop_assert_eq!(short(units(&text)), {
+            let sum = tenths(&text);
+            format!("{}.{}", sum / 10, sum % 10)
+        });
+    }
+
+    #[test]
+    fn escapes_are_replaced_in_one_go(text in r#"([\\n"a]|é){0,40}"#) {
+        let replaced = text.replace("\\n", "\n").replace("\\\"", "\"").replace("\\\\", "\\");
+        prop_assert_eq!(&*plain(&text), replaced);
+    }
 }

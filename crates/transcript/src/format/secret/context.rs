@@ -223,6 +223,11 @@ pub(super) fn member(name: &[u8], value: &[u8]) -> Option<Range<usize>> {
     is_assigned(named, value, true, b"").then_some(0..value.len())
 }
 
+/// Whether [`member`] looks at the values of members with that name.
+pub(super) fn is_telling(name: &[u8]) -> bool {
+    ends_with(name, b"authorization") || ends_with(name, b"cookie") || words::named(name).is_some()
+}
+
 /// The length of the shortest value that counts as a secret because of its name.
 pub(super) const SHORTEST: usize = 8;
 

@@ -20,6 +20,7 @@ use super::border::{begins, printable};
 use super::canon::{Canon, ESCAPINGS, Escaping};
 use super::grams::{CONTIGUOUS, Grams};
 use super::key_lines::KeyLines;
+use super::searched::Searched;
 use super::strings::each_string;
 use super::values::{MOST, Values, is_distinctive};
 use super::words;
@@ -109,7 +110,8 @@ pub(super) fn unnumbered(kind: &str) -> String {
 }
 
 impl Cover {
-    /// Hides these secrets wherever they are, and whatever else the redactor finds.
+    /// Hides these secrets wherever they are, and whatever else the redactor finds: the one that
+    /// found them.
     pub fn new(redactor: Arc<Redactor>, values: Values) -> Cover {
         let placeholders = values.placeholders();
         let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
@@ -166,6 +168,11 @@ impl Cover {
     /// The secrets that it hides.
     pub fn values(&self) -> &Values {
         &self.values
+    }
+
+    /// The texts in which its redactor finds nothing.
+    pub(super) fn searched(&self) -> &Searched {
+        &self.values.searched
     }
 
     /// What it finds secrets with.

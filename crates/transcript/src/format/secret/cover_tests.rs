@@ -139,3 +139,41 @@ proptest! {
         prop_assert!(!cover.stands_in(&shown) || shown.ends_with(KEY.as_bytes()));
     }
 }
+
+/// A file with these lines.
+fn file_of(lines: &[String]) -> std::fs::File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(format!("{}\n", lines.join("\n")).as_bytes()).unwrap();
+    file
+}
+
+/// The lines and the kinds of what is found in a file after another one was looked through.
+fn found_after(before: &[String], after: &[String]) -> Vec<(u64, String)> {
+    let (redactor, mut values) = (Arc::new(Redactor::default()), Values::default());
+    survey(&file_of(before), Form::Lines, &redactor, None, &mut values).unwrap();
+    let cover = Cover::new(redactor, values);
+    let (redactor, mut again) = (cover.redactor(), Values::default());
+    let found = survey(&file_of(after), Form::Lines, redactor, Some(&cover), &mut again).unwrap();
+    found.seen.into_iter().map(|seen| (seen.line, seen.kind)).collect()
+}
+
+#[test]
+fn texts_that_were_searched_are_searched_again_if_anything_changed() {
+    let text = "a line of a log that says nothing, ".repeat(8);
+    let line = |name: &str, text: &str| format!(r#"{{"type":"x","{name}":"{text}"}}"#);
+    let clean = line("text", &text);
+    assert_eq!(found_after(&[clean.clone()], &[clean.clone(), clean.clone()]), []);
+    let token = (2, "github-token".to_owned());
+    let changed = line("text", &format!("{text}{KEY}"));
+    assert_eq!(found_after(&[clean.clone()], &[clean.clone(), changed]), [token]);
+    // A known secret, in a form that no rule recognizes.
+    let known = line("text", &format!("{text}{}", KEY.replace('_', "%5F")));
+    let secret = line("other", KEY);
+    assert_eq!(found_after(&[clean.clone(), secret], &[known])[0].0, 1);
+    // The same text is a secret by its name.
+    let value = KEY[4..].repeat(4);
+    let (plain, named) = (line("text", &value), line("apiKey", &value));
+    let expected = (2, "assigned-secret".to_owned());
+    assert_eq!(found_after(&[plain.clone()], &[clean.clone(), plain.clone()]), []);
+    assert_eq!(found_after(&[plain.clone()], &[plain.clone(), named]), [expected]);
+}

@@ -7,9 +7,13 @@
 use std::fs::File;
 use std::ops::Range;
 
+use hashbrown::{HashMap, HashSet};
+
 use super::Redactor;
+use super::context;
 use super::cover::Cover;
 use super::key_lines::{KeyLine, KeyLines};
+use super::searched::{Searched, Seeds};
 use super::spot::{Spot, spot_of};
 use super::strings::each_string;
 use super::values::{Values, parts_of};
@@ -63,6 +67,49 @@ struct Find {
     is_more: bool,
 }
 
+/// What is found in a piece of a file.
+#[derive(Default)]
+struct Piece {
+    finds: Vec<Find>,
+    /// How many lines end in it.
+    lines: u64,
+    /// Texts in which nothing was found.
+    clean: HashSet<u128>,
+    names: Names,
+}
+
+/// What is known of the names of members: every record has the same ones.
+#[derive(Default)]
+struct Names(HashMap<Vec<u8>, Name>);
+
+#[derive(Clone, Copy)]
+struct Name {
+    /// Values with that name can be secrets because of it.
+    is_telling: bool,
+    /// Nothing is found in it.
+    is_clean: bool,
+}
+
+/// How many names are remembered, and how long they are at most.
+const NAMES: usize = 512;
+const LONGEST_NAME: usize = 64;
+
+impl Names {
+    /// What is known of a name, as it is written.
+    fn of(&mut self, redactor: &Redactor, name: &[u8]) -> Name {
+        if let Some(known) = self.0.get(name) {
+            return *known;
+        }
+        let text = unescape(name);
+        let is_telling = context::is_telling(text.as_bytes());
+        let found = Name { is_telling, is_clean: redactor.find_deep(None, &text).is_empty() };
+        if self.0.len() < NAMES && name.len() <= LONGEST_NAME {
+            self.0.insert(name.to_vec(), found);
+        }
+        found
+    }
+}
+
 /// How much of a file is one piece.
 const PIECE: u64 = 2 << 20;
 /// How much of two pieces of a text is the same: the longest key file fits into it.
@@ -81,7 +128,10 @@ pub fn survey(
     let form = if form == Form::Json && length > HELD_LINE as u64 { Form::Text } else { form };
     let size = if form == Form::Json { length.max(1) } else { PIECE };
     let pieces = usize::try_from(length.div_ceil(size)).unwrap_or(usize::MAX);
-    let look = Look { file, length, redactor, cover, is_line: form == Form::Lines };
+    // What was found clean before is looked for by its value alone.
+    let known = cover.map(Cover::searched);
+    let seeds = known.unwrap_or(&values.searched).seeds.clone();
+    let look = Look { file, length, redactor, cover, known, seeds, is_line: form == Form::Lines };
     let mut survey = Survey::default();
     let mut lines = 0;
     let mut last = 0;
@@ -96,9 +146,9 @@ pub fn survey(
                 Form::Text => look.text(range),
             }
         },
-        |_, piece: crate::Result<(Vec<Find>, u64)>| {
-            let (finds, count) = piece?;
-            for find in finds {
+        |_, piece: crate::Result<Piece>| {
+            let piece = piece?;
+            for find in piece.finds {
                 if find.is_more {
                     values.add_part(last, &find.value);
                 } else {
@@ -110,7 +160,10 @@ pub fn survey(
                     survey.lines.push(find.offset);
                 }
             }
-            lines += count;
+            lines += piece.lines;
+            if cover.is_none() {
+                values.searched.add(piece.clean);
+            }
             Ok::<(), crate::Error>(())
         },
     )?;
@@ -144,22 +197,24 @@ struct Look<'a> {
     length: u64,
     redactor: &'a Redactor,
     cover: Option<&'a Cover>,
+    known: Option<&'a Searched>,
+    seeds: Seeds,
     /// The file has records.
     is_line: bool,
 }
 
 impl Look<'_> {
-    /// The lines that begin in a range. Returns also how many lines end in it.
-    fn lines(&self, range: Range<u64>) -> crate::Result<(Vec<Find>, u64)> {
-        let mut finds = Vec::new();
+    /// The lines that begin in a range, and how many end in it.
+    fn lines(&self, range: Range<u64>) -> crate::Result<Piece> {
+        let mut piece = Piece::default();
         // The byte before shows whether a line begins with the range.
         let from = range.start.saturating_sub(1);
         let mut bytes = read_at(self.file, from, range.end - from)?;
         let inside = if range.start == 0 { &bytes[..] } else { &bytes[1..] };
-        let count = memchr::memchr_iter(b'\n', inside).count() as u64;
+        piece.lines = memchr::memchr_iter(b'\n', inside).count() as u64;
         let first =
             if range.start == 0 { Some(0) } else { memchr::memchr(b'\n', &bytes).map(|at| at + 1) };
-        let Some(mut at) = first else { return Ok((finds, count)) };
+        let Some(mut at) = first else { return Ok(piece) };
         // A newline right before the range is not one of its lines.
         let mut line = u64::from(range.start > 0 && at > 1);
         let base = |at: usize| from + at as u64;
@@ -172,15 +227,15 @@ impl Look<'_> {
                 None => {
                     // Too long to hold.
                     let end = self.line_end(base(bytes.len()))?;
-                    self.long(base(at)..end, line, &mut finds)?;
+                    self.long(base(at)..end, line, &mut piece.finds)?;
                     break;
                 }
             };
-            self.line(&bytes[at..end], line, base(at), &mut finds);
+            self.line(&bytes[at..end], line, base(at), &mut piece);
             line += 1;
             at = end + 1;
         }
-        Ok((finds, count))
+        Ok(piece)
     }
 
     /// Reads on to the end of a line. Returns false if it is too long to hold.
@@ -230,7 +285,8 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn line(&self, bytes: &[u8], line: u64, offset: u64, finds: &mut Vec<Find>) {
+    fn line(&self, bytes: &[u8], line: u64, offset: u64, piece: &mut Piece) {
+        let Piece { finds, clean, names, .. } = piece;
         let before = finds.len();
         if !bytes.trim_ascii_start().starts_with(b"{") && self.is_line {
             // Not a record.
@@ -250,7 +306,19 @@ impl Look<'_> {
             if self.redactor.needs_more(string.range.len()) && !string.is_in_list() {
                 return;
             }
-            let text = unescape(&bytes[string.range.clone()]);
+            let inner = &bytes[string.range.clone()];
+            if string.is_name && names.of(self.redactor, inner).is_clean {
+                return;
+            }
+            let member = string.member.filter(|name| names.of(self.redactor, name).is_telling);
+            let is_alone = member.is_none() && !string.is_in_list();
+            let hash = if is_alone { self.seeds.hash(inner) } else { None };
+            let is_known =
+                |hash| clean.contains(&hash) || self.known.is_some_and(|known| known.has(hash));
+            if hash.is_some_and(is_known) {
+                return;
+            }
+            let text = unescape(inner);
             let make = |kind: &str, value: &[u8], parts, is_more| Find {
                 line,
                 offset,
@@ -267,7 +335,11 @@ impl Look<'_> {
                 finds.push(make("private-key", value, Vec::new(), which == KeyLine::More));
                 return;
             }
-            for hit in self.redactor.find_deep(string.member.map(unescape).as_deref(), &text) {
+            let hits = self.redactor.find_deep(member.map(unescape).as_deref(), &text);
+            if hits.is_empty() {
+                clean.extend(hash);
+            }
+            for hit in hits {
                 finds.push(make(hit.kind, &hit.value, parts_of(&hit), false));
             }
         });
@@ -282,20 +354,21 @@ impl Look<'_> {
         Find { line, offset, kind, spot, value: Vec::new(), parts: Vec::new(), is_more: false }
     }
 
-    fn json(&self, range: Range<u64>) -> crate::Result<(Vec<Find>, u64)> {
-        let mut finds = Vec::new();
+    fn json(&self, range: Range<u64>) -> crate::Result<Piece> {
+        let mut piece = Piece::default();
         let bytes = read_at(self.file, range.start, range.end - range.start)?;
-        self.line(&bytes, 0, 0, &mut finds);
-        for find in &mut finds {
+        self.line(&bytes, 0, 0, &mut piece);
+        for find in &mut piece.finds {
             find.spot = Spot::File;
         }
-        Ok((finds, 0))
+        Ok(piece)
     }
 
-    fn text(&self, range: Range<u64>) -> crate::Result<(Vec<Find>, u64)> {
+    fn text(&self, range: Range<u64>) -> crate::Result<Piece> {
         let finds = self.text_in(range.clone(), self.length)?;
         let bytes = read_at(self.file, range.start, range.end - range.start)?;
-        Ok((finds, memchr::memchr_iter(b'\n', &bytes).count() as u64))
+        let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        Ok(Piece { finds, lines, ..Piece::default() })
     }
 
     /// What begins in a range of a text that ends at `end`.

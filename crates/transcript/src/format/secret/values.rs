@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use super::canon::{Canon, Escaping};
 use super::context::{self, KEY_LINE, is_key_char, is_made};
 use super::deep::Hit;
+use super::searched::Searched;
 use super::{kinds, words};
 
 /// How many secrets are looked for in every place. Further ones are hidden only where they are
@@ -29,6 +30,8 @@ const TOKEN: usize = 20;
 #[derive(Default)]
 pub struct Values {
     pub(super) list: Vec<Value>,
+    /// The texts that have none of them.
+    pub(super) searched: Searched,
     by_canon: HashMap<Vec<u8>, usize>,
 }
 
