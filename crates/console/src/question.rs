@@ -4,8 +4,8 @@
 //! area. Invariants: nothing of a call is cut, and every character that could deceive is an escape;
 //! a key that was pressed before the question was on the screen for [`PATIENCE`] answers nothing,
 //! nor does one that follows a letter as soon, nor Enter after a letter: somebody is typing a
-//! prompt; *yes* is not preselected where the sandbox does not hold; a rule that is not understood, or has
-//! no limit where its brackets promise one, is no answer.
+//! prompt; *yes* is not preselected where the sandbox does not hold; a rule that is not understood,
+//! or has no limit where its brackets promise one, is no answer.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

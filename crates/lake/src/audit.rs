@@ -113,8 +113,8 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
 
 /// The machine in the name of an object; `None` if the name can be read in several ways, as that of
 /// another machine's session whose name is no UUID.
-fn machine_of<'a>(stem: &'a str, own: &'a str) -> Option<&'a str> {
-    let is_own = stem.strip_prefix(own).is_some_and(|rest| rest.starts_with('-'));
+fn machine_of<'a>(stem: &'a str, machine: &'a str) -> Option<&'a str> {
+    let is_own = stem.strip_prefix(machine).is_some_and(|rest| rest.starts_with('-'));
     let other = || {
         let (machine, session) = stem.split_at_checked(stem.len().checked_sub(37)?)?;
         let is_sign = |at: usize, sign: char| match at {
@@ -123,7 +123,7 @@ fn machine_of<'a>(stem: &'a str, own: &'a str) -> Option<&'a str> {
         };
         session.char_indices().all(|(at, sign)| is_sign(at, sign)).then_some(machine)
     };
-    if is_own { Some(own) } else { other() }
+    if is_own { Some(machine) } else { other() }
 }
 
 /// Whether a file begins and ends as Parquet does.

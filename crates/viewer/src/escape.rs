@@ -47,9 +47,8 @@ static SPECIAL: [bool; 256] = {
         special[byte] = match byte {
             // `"`, `&`, `'`, `<`, `>`.
             0x22 | 0x26 | 0x27 | 0x3c | 0x3e => true,
-            0x09 | 0x0a | 0x20..=0x7e => false,
-            // The rest of a character begins none.
-            0x80..=0xbf => false,
+            // From 0x80 on: the rest of a character begins none.
+            0x09 | 0x0a | 0x20..=0x7e | 0x80..=0xbf => false,
             _ => true,
         };
         byte += 1;

@@ -179,6 +179,7 @@ pub enum Force {
 
 /// What to do.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a job has one, and it is hardly ever moved")]
 pub enum Plan {
     /// A change of the session itself.
     Change(Change),

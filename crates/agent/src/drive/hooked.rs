@@ -3,7 +3,7 @@
 //! Invariants: what waits for hooks happens only after all of them have said something, or their
 //! time is over; hooks that nobody waits for any more (the turn was stopped) decide nothing.
 
-mod said;
+mod outcome;
 
 use std::collections::{BTreeMap, HashMap};
 use std::thread;
@@ -27,7 +27,7 @@ use crate::prelude::PreludeAuthor;
 use crate::settings::Source;
 use crate::tool::{Answer, Call, Cancel, MOST_REMINDERS, OUTPUT_REMINDER, Site};
 use crate::turn::{Input, Outcome, Wanted};
-use said::{ended, remarks, replaced};
+use outcome::{ended, remarks, replaced};
 
 /// What happens after hooks.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! In which order hooks run, beside the order in which those of 2.1.325 ran (`order.txt`, from
-//! recordings; without InstructionsLoaded, whose place differs between them, and without the
-//! SubagentStop of a summary, which no sub-agent writes here).
+//! recordings; without `InstructionsLoaded`, whose place differs between them, and without the
+//! `SubagentStop` of a summary, which no sub-agent writes here).
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn hooks_run_in_the_order_of_the_original() {
     let lab = Lab::new(&json!({}));
     let log = lab.path("log").display().to_string();
     // Those that only look take a while, so that nothing overtakes them by chance.
-    let said = |event: &str| match event {
+    let delay = |event: &str| match event {
         "MessageDisplay" | "PostCompact" => "sleep 0.2; ",
         _ => "",
     };
@@ -49,7 +49,8 @@ fn hooks_run_in_the_order_of_the_original() {
     };
     let events = agent::hook::EVENTS.iter().filter(|(event, _)| *event != "InstructionsLoaded");
     let events = events.map(|(event, _)| {
-        let command = format!("in=$(cat); {}echo \"$in\" >> {log}; {}", said(event), answer(event));
+        let command =
+            format!("in=$(cat); {}echo \"$in\" >> {log}; {}", delay(event), answer(event));
         (event.to_string(), json!([{"hooks": [{"type": "command", "command": command}]}]))
     });
     let hooks: serde_json::Map<String, Value> = events.collect();

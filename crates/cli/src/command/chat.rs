@@ -325,8 +325,8 @@ impl ChatArgs {
 
 pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     if args.version {
-        let (written, own) = (agent::dialect_version(), env!("CARGO_PKG_VERSION"));
-        return Ok(writeln!(world.out, "{written} (Quipu {own})")?);
+        let (written, version) = (agent::dialect_version(), env!("CARGO_PKG_VERSION"));
+        return Ok(writeln!(world.out, "{written} (Quipu {version})")?);
     }
     if args.explain.is_some() || args.settings_check {
         return explain::explain(world, args);

@@ -208,8 +208,8 @@ refused | plugins | true
 refused | plan instructions | true
 ";
 
-/// The rows without the last words of the run with agents: on a busy machine they were once those of
-/// another request, which was not understood.
+/// The rows without the last words of the run with agents: on a busy machine they were once those
+/// of another request, which was not understood.
 fn steady(rows: &str) -> String {
     let row = |row: &str| match row.strip_prefix("agents | ").and_then(|row| row.split_once(" | "))
     {

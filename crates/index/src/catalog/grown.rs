@@ -29,20 +29,20 @@ fn from_end(
     path: &Path,
     count: usize,
 ) -> transcript::Result<Option<Places>> {
-    let mut list = known.list();
-    list.retain(|place| place.offset.saturating_add(place.len) <= size);
-    let Some(start) = start(&list, count) else { return Ok(None) };
-    let found = read_on(&list, start, path)?;
-    let opens = found.as_ref().is_some_and(|new| last_turn(new) > last_turn(&list));
+    let mut places = known.list();
+    places.retain(|place| place.offset.saturating_add(place.len) <= size);
+    let Some(start) = start(&places, count) else { return Ok(None) };
+    let found = read_on(&places, start, path)?;
+    let opens = found.as_ref().is_some_and(|new| last_turn(new) > last_turn(&places));
     // What was said behind the last prompt may come ahead of the next one.
-    let last = Part::Turn(last_turn(&list));
-    let first = list.iter().position(|place| place.of == last).unwrap_or(start);
+    let last = Part::Turn(last_turn(&places));
+    let first = places.iter().position(|place| place.of == last).unwrap_or(start);
     let found = match opens && first < start {
-        true if first == 0 || !begins_line(&list, first) => None,
-        true => read_on(&list, first, path)?,
+        true if first == 0 || !begins_line(&places, first) => None,
+        true => read_on(&places, first, path)?,
         false => found,
     };
-    Ok(found.map(|new| list.iter().copied().chain(new).collect()))
+    Ok(found.map(|new| places.iter().copied().chain(new).collect()))
 }
 
 /// The places of the records behind known ones, read from one of these on.
@@ -86,10 +86,11 @@ fn begins_line(list: &[RecordPlace], at: usize) -> bool {
 
 /// The record from which the file is read: one that begins a line and is in a turn, some before the
 /// last one.
-fn start(list: &[RecordPlace], count: usize) -> Option<usize> {
-    let last = list.len().checked_sub(count)?;
-    let fits =
-        |at: &usize| matches!(list[*at].of, Part::Turn(_)) && list[*at - 1].line < list[*at].line;
+fn start(places: &[RecordPlace], count: usize) -> Option<usize> {
+    let last = places.len().checked_sub(count)?;
+    let fits = |at: &usize| {
+        matches!(places[*at].of, Part::Turn(_)) && places[*at - 1].line < places[*at].line
+    };
     (1..=last).rev().take(count).find(fits)
 }
 

@@ -89,13 +89,12 @@ impl Places {
                 parts[row.index()] = Part::Side(side.line);
             }
         }
-        let places = table.rows().iter().zip(parts).map(|(row, of)| RecordPlace {
-            offset: row.offset,
-            len: row.len,
-            line: row.line,
-            of,
-        });
-        Places::from_iter(places)
+        table
+            .rows()
+            .iter()
+            .zip(parts)
+            .map(|(row, of)| RecordPlace { offset: row.offset, len: row.len, line: row.line, of })
+            .collect()
     }
 
     /// All places, in the order of the records.
@@ -184,10 +183,7 @@ impl Catalog {
             .query_row([file], |row| {
                 let (places, size) = (Places(row.get(0)?), row.get::<_, i64>(1)?.cast_unsigned());
                 let is_all: bool = row.get(2)?;
-                Ok(match is_all {
-                    true => KnownPlaces::All(places),
-                    false => KnownPlaces::UpTo(places, size),
-                })
+                Ok(if is_all { KnownPlaces::All(places) } else { KnownPlaces::UpTo(places, size) })
             })
             .optional()
     }

@@ -81,8 +81,8 @@ pub(super) struct SpotFile {
 }
 
 impl SpotFile {
-    /// Where its records are. If that is not known, it is read, or its end if it only grew, and they
-    /// are added to `made`.
+    /// Where its records are. If that is not known, it is read, or its end if it only grew, and
+    /// they are added to `made`.
     fn list(&self, made: &mut Vec<(i64, Places)>) -> transcript::Result<Vec<RecordPlace>> {
         let grown = match &self.places {
             Some(KnownPlaces::All(places)) => return Ok(places.list()),

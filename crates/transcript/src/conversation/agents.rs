@@ -278,9 +278,9 @@ pub fn sidechains(main: &Conversation) -> Vec<Sidechain> {
     let mut sides: Vec<Sidechain> = Vec::new();
     let mut at: HashMap<ChainId, usize> = HashMap::new();
     // What leads to the live leaf is the main conversation, even if it is marked as a sidechain.
-    let live: HashSet<ChainId> = main.live().into_iter().collect();
+    let on_live_branch: HashSet<ChainId> = main.live().into_iter().collect();
     for (id, chain) in graph.numbered() {
-        if !chain.is_sidechain || live.contains(&id) {
+        if !chain.is_sidechain || on_live_branch.contains(&id) {
             continue;
         }
         // Up to the root, or to a chain whose root is known.
@@ -295,12 +295,11 @@ pub fn sidechains(main: &Conversation) -> Vec<Sidechain> {
             }
         };
         at.extend(way.into_iter().map(|chain| (chain, place)));
-        match sides.get_mut(place) {
-            Some(side) => side.chains.push(id),
-            None => {
-                let line = main.table.row(chain.first).line;
-                sides.push(Sidechain { line, chains: vec![id] });
-            }
+        if let Some(side) = sides.get_mut(place) {
+            side.chains.push(id);
+        } else {
+            let line = main.table.row(chain.first).line;
+            sides.push(Sidechain { line, chains: vec![id] });
         }
     }
     sides

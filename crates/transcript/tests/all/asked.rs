@@ -1,5 +1,5 @@
-//! Which versions were asked which cases: the part of `docs/history.md` that says what was observed,
-//! what is inferred from its neighbours, and how often that would have been wrong.
+//! Which versions were asked which cases: the part of `docs/history.md` that says what was
+//! observed, what is inferred from its neighbours, and how often that would have been wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

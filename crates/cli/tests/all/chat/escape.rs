@@ -101,8 +101,8 @@ fn tried_in_blocks(attacks: &[Attack], who: Who, flags: &[&str]) -> Ran {
 
 /// Tries attacks, each in a session of its own.
 fn tried_alone(attacks: &[Attack], who: Who, flags: &[&str]) -> Ran {
-    let own = |(block, one): (usize, &Attack)| Attack { block, ..one.clone() };
-    let each: Vec<Attack> = attacks.iter().enumerate().map(own).collect();
+    let alone = |(block, one): (usize, &Attack)| Attack { block, ..one.clone() };
+    let each: Vec<Attack> = attacks.iter().enumerate().map(alone).collect();
     tried_in_blocks(&each, who, flags)
 }
 
@@ -357,8 +357,8 @@ impl Field {
         }
         assert!(self.port > 0);
         let lacks = |one: &&Attack| {
-            let told = result(one.number).unwrap_or_default();
-            told.contains("command not found") || told.contains("executable file not found")
+            let output = result(one.number).unwrap_or_default();
+            output.contains("command not found") || output.contains("executable file not found")
         };
         Ran {
             done: succeeded,

@@ -174,9 +174,9 @@ fn a_plan_is_edited_before_it_is_approved() {
     desk.wait("Tie two bows");
     desk.answer("2");
     desk.wait("ANSWER-ONE.");
-    let told = last(&desk).to_string();
-    assert!(told.contains("approved") && told.contains("Tie two bows"), "{told}");
-    assert!(!told.contains("Tie a knot"), "{told}");
+    let status = last(&desk).to_string();
+    assert!(status.contains("approved") && status.contains("Tie two bows"), "{status}");
+    assert!(!status.contains("Tie a knot"), "{status}");
     desk.keys(&["C-d"]);
     desk.wait("left 0");
     let records = desk.records();

@@ -77,8 +77,8 @@ fn serve(mut connection: &TcpStream, texts: &Mutex<VecDeque<String>>) -> io::Res
 
 #[test]
 fn the_scrollback_holds_every_line_once_while_an_answer_streams() {
-    // Wide characters only where nothing is wrapped: tmux 3.3a puts the cursor into the text above it
-    // when it breaks lines anew in front of them, whatever the program does.
+    // Wide characters only where nothing is wrapped: tmux 3.3a puts the cursor into the text above
+    // it when it breaks lines anew in front of them, whatever the program does.
     let code: Vec<String> = (0..20).map(|n| format!("let code{n} = \"你好\";")).collect();
     let line = |turn: usize, n: usize| {
         format!("turn {turn} line {n} {}", "wörd über ".repeat(n % 30)).trim_end().to_owned()

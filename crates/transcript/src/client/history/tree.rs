@@ -401,8 +401,8 @@ fn parents(
         let is_fit = |other| other != node && is_fit(other);
         (rules.bridge != Bridge::No).then(|| bridge(table.row(nodes[node]).time, times, is_fit))?
     };
-    // Versions that cut cycles cut those that a bridge closes, too. Those before bridge a gap on the
-    // way (`walk_over_gaps`); what is bridged here only decides what is an end.
+    // Versions that cut cycles cut those that a bridge closes, too. Those before bridge a gap on
+    // the way (`walk_over_gaps`); what is bridged here only decides what is an end.
     let avoids = rules.bridge == Bridge::Main && !rules.cuts_loops;
     for node in gaps {
         let bridged = nearest(node, &|other| !avoids || !hangs_on(&parents, other, node));

@@ -1,5 +1,6 @@
 //! Known secrets in all forms, and what stays.
 
+use std::slice;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -162,10 +163,10 @@ fn texts_that_were_searched_are_searched_again_if_anything_changed() {
     let text = "a line of a log that says nothing, ".repeat(8);
     let line = |name: &str, text: &str| format!(r#"{{"type":"x","{name}":"{text}"}}"#);
     let clean = line("text", &text);
-    assert_eq!(found_after(&[clean.clone()], &[clean.clone(), clean.clone()]), []);
+    assert_eq!(found_after(slice::from_ref(&clean), &[clean.clone(), clean.clone()]), []);
     let token = (2, "github-token".to_owned());
     let changed = line("text", &format!("{text}{KEY}"));
-    assert_eq!(found_after(&[clean.clone()], &[clean.clone(), changed]), [token]);
+    assert_eq!(found_after(slice::from_ref(&clean), &[clean.clone(), changed]), [token]);
     // A known secret, in a form that no rule recognizes.
     let known = line("text", &format!("{text}{}", KEY.replace('_', "%5F")));
     let secret = line("other", KEY);
@@ -174,6 +175,6 @@ fn texts_that_were_searched_are_searched_again_if_anything_changed() {
     let value = KEY[4..].repeat(4);
     let (plain, named) = (line("text", &value), line("apiKey", &value));
     let expected = (2, "assigned-secret".to_owned());
-    assert_eq!(found_after(&[plain.clone()], &[clean.clone(), plain.clone()]), []);
-    assert_eq!(found_after(&[plain.clone()], &[plain.clone(), named]), [expected]);
+    assert_eq!(found_after(slice::from_ref(&plain), &[clean.clone(), plain.clone()]), []);
+    assert_eq!(found_after(slice::from_ref(&plain), &[plain.clone(), named]), [expected]);
 }

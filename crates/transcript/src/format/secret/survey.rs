@@ -69,7 +69,7 @@ struct Find {
 
 /// What is found in a piece of a file.
 #[derive(Default)]
-struct Piece {
+struct PieceFinds {
     finds: Vec<Find>,
     /// How many lines end in it.
     lines: u64,
@@ -146,7 +146,7 @@ pub fn survey(
                 Form::Text => look.text(range),
             }
         },
-        |_, piece: crate::Result<Piece>| {
+        |_, piece: crate::Result<PieceFinds>| {
             let piece = piece?;
             for find in piece.finds {
                 if find.is_more {
@@ -205,8 +205,8 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// The lines that begin in a range, and how many end in it.
-    fn lines(&self, range: Range<u64>) -> crate::Result<Piece> {
-        let mut piece = Piece::default();
+    fn lines(&self, range: Range<u64>) -> crate::Result<PieceFinds> {
+        let mut piece = PieceFinds::default();
         // The byte before shows whether a line begins with the range.
         let from = range.start.saturating_sub(1);
         let mut bytes = read_at(self.file, from, range.end - from)?;
@@ -285,8 +285,8 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn line(&self, bytes: &[u8], line: u64, offset: u64, piece: &mut Piece) {
-        let Piece { finds, clean, names, .. } = piece;
+    fn line(&self, bytes: &[u8], line: u64, offset: u64, piece: &mut PieceFinds) {
+        let PieceFinds { finds, clean, names, .. } = piece;
         let before = finds.len();
         if !bytes.trim_ascii_start().starts_with(b"{") && self.is_line {
             // Not a record.
@@ -354,8 +354,8 @@ impl Look<'_> {
         Find { line, offset, kind, spot, value: Vec::new(), parts: Vec::new(), is_more: false }
     }
 
-    fn json(&self, range: Range<u64>) -> crate::Result<Piece> {
-        let mut piece = Piece::default();
+    fn json(&self, range: Range<u64>) -> crate::Result<PieceFinds> {
+        let mut piece = PieceFinds::default();
         let bytes = read_at(self.file, range.start, range.end - range.start)?;
         self.line(&bytes, 0, 0, &mut piece);
         for find in &mut piece.finds {
@@ -364,11 +364,11 @@ impl Look<'_> {
         Ok(piece)
     }
 
-    fn text(&self, range: Range<u64>) -> crate::Result<Piece> {
+    fn text(&self, range: Range<u64>) -> crate::Result<PieceFinds> {
         let finds = self.text_in(range.clone(), self.length)?;
         let bytes = read_at(self.file, range.start, range.end - range.start)?;
         let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
-        Ok(Piece { finds, lines, ..Piece::default() })
+        Ok(PieceFinds { finds, lines, ..PieceFinds::default() })
     }
 
     /// What begins in a range of a text that ends at `end`.

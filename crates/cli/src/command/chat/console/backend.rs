@@ -181,7 +181,7 @@ impl<'a> Backend<'a> {
     fn decide(&mut self, question: &Question, answer: Answer, screen: &mut ::console::Screen) {
         let deny = |message: String, is_interrupt| Reply::Deny { message, is_interrupt };
         // A plan is approved as the user has written it.
-        let plan = question.is_rewritten.then(|| &question.input);
+        let plan = question.is_rewritten.then_some(&question.input);
         let allow = |updates: Vec<Value>| Reply::Allow { input: plan.cloned(), updates };
         let set_mode =
             |mode: &str| json!({"type": "setMode", "mode": mode, "destination": "session"});
