@@ -145,7 +145,7 @@ impl Original {
         let versions = versions.iter().filter(|version| !is_compacted || !loses(version));
         Original {
             halves: halves(subject(bytes, Rules::newest()).conversation()),
-            verdicts: versions.map(|version| (*version, verdict(bytes, version).0)).collect(),
+            verdicts: versions.map(|version| (*version, verdict(bytes, version))).collect(),
         }
     }
 }
@@ -166,7 +166,7 @@ impl Wrong {
             self.all.push(format!("{name}: breaks {broken:?}"));
         }
         for (version, was) in &before.verdicts {
-            let is = verdict(after, version).0;
+            let is = verdict(after, version);
             if is_worse(version, *was, is) {
                 self.all.push(format!("{name} as {version}: {} -> {}", was.name(), is.name()));
             }

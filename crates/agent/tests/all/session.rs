@@ -1,6 +1,5 @@
 //! A program without a command line starts sessions: new ones, resumed ones, forks, and ones that
 //! are not kept.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
 use std::collections::BTreeMap;
 use std::fs;

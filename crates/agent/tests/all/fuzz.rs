@@ -1,9 +1,8 @@
 //! Tests the readers of settings and of the list of trusted folders on arbitrary and on mutated
 //! texts: no panic, no hang, and never more granted than the invariants allow.
 //!
-//! 100,000 inputs each in the normal run; `QUIPU_FUZZ_SECONDS=600 cargo test -p agent --test fuzz`
-//! for longer.
-#![allow(clippy::unwrap_used, reason = "tests may")]
+//! 100,000 inputs each in the normal run; for longer,
+//! `QUIPU_FUZZ_SECONDS=600 cargo test -p agent --test all fuzz`.
 
 use std::path::Path;
 

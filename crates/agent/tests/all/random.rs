@@ -3,7 +3,6 @@
 //!
 //! A model that is random, and the same for the same seed, answers with texts, calls and tasks for
 //! helpers. Every request of every run is checked.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
 use std::collections::BTreeMap;
 use std::fs;

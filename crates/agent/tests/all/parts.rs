@@ -1,6 +1,5 @@
 //! Hooks, sub-agents and summaries in whole sessions, with a scripted model: what happens, in which
 //! order, what is recorded, and that a resume sends the same again.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,13 +20,9 @@ use tempfile::TempDir;
 use workshop::Workshop;
 use workshop::store::Bounds;
 
-#[path = "parts/long.rs"]
 mod long;
-#[path = "parts/members.rs"]
 mod members;
-#[path = "parts/narrow.rs"]
 mod narrow;
-#[path = "parts/order.rs"]
 mod order;
 
 #[derive(Default)]

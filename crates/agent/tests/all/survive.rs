@@ -1,6 +1,5 @@
 //! A session that is stopped at any point can be continued: at most the unfinished line is lost,
 //! and what is sent is valid.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
 use std::collections::VecDeque;
 use std::fs;
