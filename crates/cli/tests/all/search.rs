@@ -138,7 +138,7 @@ fn answers_are_bounded() {
     // However many characters become two in JSON.
     for most in [3_000, 6_000, 20_000] {
         let size = most.to_string();
-        let bounds = ["--limit", "100", "--hits", "64", "--max-bytes", &size];
+        let bounds = ["--limit", "100", "--hits", "64", "--max-bytes", size.as_str()];
         let output = env.output(&[&["search", "tidepool", "--json"], &bounds[..]].concat());
         let value: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(value["truncated"], true, "{most}");

@@ -339,7 +339,8 @@ impl<'a> Iterator for Tokens<'a> {
         if rest.is_empty() {
             return None;
         }
-        let is_excluded = rest.len() > 1 && rest.starts_with('-');
+        // Two hyphens begin the name of an option, which people look for.
+        let is_excluded = rest.len() > 1 && rest.starts_with('-') && !rest.starts_with("--");
         rest = if is_excluded { &rest[1..] } else { rest };
         // A path also begins with a slash: an expression ends where its word ends.
         if let Some(inner) = rest.strip_prefix('/')

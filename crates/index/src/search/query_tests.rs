@@ -20,6 +20,7 @@ fn words_phrases_prefixes_and_exclusions() {
     );
     assert_eq!(expressions("src/main.rs"), ["words : \"src main rs\""]);
     assert_eq!(expressions("std::fmt"), ["words : \"std fmt\""]);
+    assert_eq!(expressions("--max-bytes"), ["words : \"max bytes\""]);
     assert_eq!(expressions("日本語 猫"), ["words : \"日本 本語\"", "words : \"猫\" *"]);
     assert_eq!(expressions("\"unclosed phrase"), ["words : \"unclosed phrase\""]);
 }
