@@ -111,6 +111,9 @@ impl Catalog {
         if !path.try_exists().map_err(io)? {
             // Made here, so that nobody else can read it.
             drop(files::append_private(&path).map_err(io)?);
+        } else if schema::is_ours(&path) {
+            // A copy may have got other permissions. Of another user's file, they stay.
+            let _ = make_private(&path);
         }
         Catalog::open_file(path)
     }
@@ -131,8 +134,9 @@ impl Catalog {
 
     fn open_file(path: PathBuf) -> Result<Catalog, CatalogError> {
         let io = |source| CatalogError::Io { path: path.clone(), source };
-        // A pipe, a device or a folder of that name is no catalog.
-        drop(files::open(&path).map_err(io)?);
+        // A pipe, a device or a folder of that name is no catalog. It is not opened here: closing
+        // it would release the locks of another connection in this process.
+        files::metadata(&path).map_err(io)?;
         let sql = |source| CatalogError::Sql { path: path.clone(), source };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(sql)?;
@@ -151,6 +155,22 @@ impl Catalog {
     pub(crate) fn sql(&self, source: rusqlite::Error) -> CatalogError {
         CatalogError::Sql { path: self.path.clone(), source }
     }
+}
+
+/// Takes all permissions on a file from others than its owner.
+fn make_private(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mut access = files::metadata(path)?.permissions();
+        if access.mode() & 0o077 != 0 {
+            access.set_mode(0o600);
+            std::fs::set_permissions(path, access)?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 /// A file whose name is that of the catalog and more.

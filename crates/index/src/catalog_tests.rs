@@ -134,6 +134,56 @@ fn only_what_is_new_is_read() {
     assert_same(&catalog, &fresh);
 }
 
+/// The same file with another start and a new end did not only grow.
+#[test]
+fn a_file_that_is_changed_and_grows_is_read_again() {
+    let world = World::new();
+    let rest: String = (0..20).map(|at| say(&format!("r{at}"), "a long rest of words")).collect();
+    world.put("p/one.jsonl", (say("a", "apple") + &rest).as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    let inode = || list::Stamp::of(&fs::metadata(world.path("p/one.jsonl")).unwrap()).inode;
+    let before = inode();
+    world.put("p/one.jsonl", (say("a", "peach") + &rest + &say("c", "cherry")).as_bytes());
+    assert_eq!(inode(), before);
+    world.refresh(&mut catalog);
+    let mut fresh = world.open("fresh.sqlite");
+    world.refresh(&mut fresh);
+    assert_same(&catalog, &fresh);
+}
+
+/// Clients may write an answer again and again while it grows: a call in it is still one call, also
+/// if the catalog reads between the copies.
+#[test]
+fn growing_copies_have_the_calls_once() {
+    let world = World::new();
+    let call = |id: &str| {
+        serde_json::json!({"type": "tool_use", "id": id, "name": "Edit",
+            "input": {"file_path": "/w/a.rs"}})
+    };
+    let answer = |uuid: &str, calls: &[serde_json::Value]| {
+        let record = serde_json::json!({"type": "assistant", "uuid": uuid,
+            "message": {"id": "m1", "role": "assistant", "content": calls}});
+        format!("{record}\n")
+    };
+    let mut catalog = world.open("c.sqlite");
+    let copies = [answer("a", &[call("t1")]), answer("b", &[call("t1")])];
+    world.put("p/one.jsonl", copies.concat().as_bytes());
+    world.refresh(&mut catalog);
+    world.append("p/one.jsonl", answer("c", &[call("t1"), call("t2")]).as_bytes());
+    world.refresh(&mut catalog);
+    let touched = |catalog: &Catalog| -> (String, String, i64) {
+        let query = "SELECT path, tool, calls FROM touched";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        catalog.connection.query_row(query, [], row).unwrap()
+    };
+    let wanted = ("/w/a.rs".to_owned(), "Edit".to_owned(), 2);
+    assert_eq!(touched(&catalog), wanted);
+    let mut fresh = world.open("fresh.sqlite");
+    world.refresh(&mut fresh);
+    assert_eq!(touched(&fresh), wanted);
+}
+
 #[test]
 fn in_any_pieces_the_result_is_that_of_the_whole() {
     let world = World::new();
@@ -440,6 +490,39 @@ fn only_the_user_can_read_it() {
     for entry in fs::read_dir(path.parent().unwrap()).unwrap().flatten() {
         assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
     }
+    // A copy that others can read.
+    drop(catalog);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    drop(Catalog::open_if_there(&path).unwrap());
+    assert_eq!(mode(&path), 0o644, "looking changes nothing");
+    drop(Catalog::open(&path).unwrap());
+    assert_eq!(mode(&path), 0o600);
+}
+
+/// A process that closes a file loses its locks on it, also those of an open database: then another
+/// process removes the log that is still written to.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_look_leaves_the_locks_of_the_first() {
+    use std::os::unix::fs::MetadataExt;
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "apple").as_bytes());
+    let mut first = world.open("c.sqlite");
+    world.refresh(&mut first);
+    let path = world.folder.path().join("c.sqlite");
+    let inode = format!(":{} ", fs::metadata(&path).unwrap().ino());
+    let locks = || {
+        let all = fs::read_to_string("/proc/locks").unwrap();
+        let process = format!(" {} ", std::process::id());
+        all.lines().filter(|line| line.contains(&inode) && line.contains(&process)).count()
+    };
+    assert_eq!(locks(), 1);
+    let second = world.open("c.sqlite");
+    assert_eq!(second.status().unwrap().files, 1);
+    drop(second);
+    drop(Catalog::open_if_there(&path).unwrap());
+    assert!(schema::is_ours(&path) && !schema::is_older(&path));
+    assert_eq!(locks(), 1);
 }
 
 /// A catalog with a session that is gone, closed.
@@ -668,6 +751,8 @@ fn a_wrong_catalog_is_noticed() {
         let name = |line: &String| line.rsplit('/').next().unwrap().to_owned();
         wrong.iter().map(name).collect::<Vec<_>>()
     };
+    // Of a process that was ended meanwhile.
+    fs::write(world.folder.path().join("c.sqlite.verify-4000000000-wal"), "words").unwrap();
     assert!(verify(&mut catalog).is_empty());
     for (change, wanted) in [
         ("UPDATE messages SET list = x'00'", "one.jsonl: messages of the API"),

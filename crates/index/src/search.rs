@@ -107,6 +107,16 @@ struct Fits {
     rows: Vec<i64>,
 }
 
+/// Which sessions fit, and how well.
+struct Ranking {
+    /// The best first.
+    order: Vec<usize>,
+    /// Of each candidate.
+    scores: Vec<f64>,
+    /// Of each term, where the candidates fit it.
+    terms: Vec<Vec<Fits>>,
+}
+
 /// How many records of a session are remembered for each term.
 const REMEMBERED: usize = 64;
 
@@ -136,9 +146,11 @@ impl Catalog {
         let mut fitting: Vec<bool> = allowed;
         let mut scores = vec![0.0; candidates.len()];
         let mut terms: Vec<Vec<Fits>> = Vec::new();
-        let is_all = query.terms.iter().all(|term| term.is_excluded) && !filters.record.is_empty();
-        let only_filters = is_all.then(|| filters.record.iter().map(|word| query::of_filter(word)));
-        let only_filters = only_filters.map(|all| all.collect::<Vec<_>>().join(" AND "));
+        let is_without_words = query.terms.iter().all(|term| term.is_excluded);
+        let only_filters = (is_without_words && !filters.record.is_empty()).then(|| {
+            let all = filters.record.iter().map(|filter| query::of_filter(filter));
+            all.collect::<Vec<_>>().join(" AND ")
+        });
         let wanted = query.terms.iter().filter(|term| !term.is_excluded);
         let expressions =
             wanted.map(|term| term.expression_in(&filters.record)).chain(only_filters);
@@ -169,21 +181,29 @@ impl Catalog {
             let path = |at: usize| candidates[at].session.as_ref().map(|one| &one.path);
             scores[*b].total_cmp(&scores[*a]).then_with(|| path(*a).cmp(&path(*b)))
         });
-        if query.patterns.is_empty() {
-            return self.show(&order, &mut candidates, &scores, &terms, query, wish);
+        if !query.patterns.is_empty() {
+            return self.scan(&order, &mut candidates, &scores, query, wish, deadline);
         }
-        self.scan(&order, &mut candidates, &scores, query, wish, deadline)
+        let of_files = (is_without_words && !filters.file.is_empty()).then(|| query.of_files());
+        if let Some(calls) = &of_files {
+            for term in calls.terms.iter().filter(|term| !term.is_excluded) {
+                let expression = term.expression_in(&calls.filters.record);
+                terms.push(self.fitting(&expression, &by_file, candidates.len())?);
+            }
+        }
+        let ranking = Ranking { order, scores, terms };
+        let query = of_files.as_ref().unwrap_or(query);
+        self.show(&ranking, &mut candidates, query, wish, deadline)
     }
 
-    /// The best sessions, with their hits.
+    /// The best sessions, with their hits, as far as there is time to read these.
     fn show(
         &self,
-        order: &[usize],
+        Ranking { order, scores, terms }: &Ranking,
         candidates: &mut [Candidate],
-        scores: &[f64],
-        terms: &[Vec<Fits>],
         query: &Query,
         wish: &Wish<'_>,
+        deadline: Instant,
     ) -> rusqlite::Result<Found> {
         let mut shown = Vec::new();
         for at in order.iter().take(wish.limit) {
@@ -197,9 +217,14 @@ impl Catalog {
             best.sort_by_key(|(row, terms)| (Reverse(*terms), Reverse(*row)));
             shown.push((session, self.spots(&best)?));
         }
-        let read = |at: usize| shown[at].1.read(query, wish);
+        let mut found = Found { total: order.len(), ..Found::default() };
+        found.is_cut = found.total > shown.len();
+        let has_time = || Instant::now() <= deadline;
+        let read = |at: usize| has_time().then(|| shown[at].1.read(query, wish));
         let (mut all, mut made) = (Vec::new(), Vec::new());
-        let Ok(()) = threads::in_order(shown.len(), threads::count(), read, |_, (hits, new)| {
+        let Ok(()) = threads::in_order(shown.len(), threads::count(), read, |_, read| {
+            found.is_cut |= read.is_none();
+            let (hits, new) = read.unwrap_or_default();
             all.push(hits);
             made.extend(new);
             Ok::<(), Infallible>(())
@@ -207,8 +232,6 @@ impl Catalog {
         if !made.is_empty() {
             self.keep_places(&made)?;
         }
-        let mut found = Found { total: order.len(), ..Found::default() };
-        found.is_cut = found.total > shown.len();
         for ((mut session, _), hits) in shown.into_iter().zip(all) {
             session.hits = hits;
             self.describe(&mut session)?;
@@ -286,10 +309,11 @@ impl Catalog {
     ) -> rusqlite::Result<Vec<bool>> {
         let filters = &query.filters;
         let now = Timestamp::try_from(wish.now).unwrap_or_default();
-        let [after, before] = [&filters.after, &filters.before].map(|text| {
-            let time = text.as_ref().and_then(|text| moment(text, now));
-            time.map(jiff::Timestamp::as_millisecond)
-        });
+        let times = |texts: &[String]| {
+            let times = texts.iter().filter_map(|text| moment(text, now));
+            times.map(jiff::Timestamp::as_millisecond).collect::<Vec<i64>>()
+        };
+        let (after, before) = (times(&filters.after), times(&filters.before));
         let has = |text: Option<&str>, part: &str| {
             text.is_some_and(|text| text.to_lowercase().contains(&part.to_lowercase()))
         };
@@ -302,14 +326,11 @@ impl Catalog {
                     has(session.cwd.as_deref(), part) || has(folder.as_deref(), part)
                 };
                 let ended = session.ended.map(|time| time.0);
-                filters.project.as_ref().is_none_or(in_project)
-                    && filters.branch.as_ref().is_none_or(|part| has(one.branch.as_deref(), part))
-                    && filters
-                        .session
-                        .as_ref()
-                        .is_none_or(|start| session.id.starts_with(start.as_str()))
-                    && after.is_none_or(|after| ended.is_some_and(|ended| ended >= after))
-                    && before.is_none_or(|before| one.started.is_some_and(|at| at < before))
+                filters.project.iter().all(in_project)
+                    && filters.branch.iter().all(|part| has(one.branch.as_deref(), part))
+                    && filters.session.iter().all(|start| session.id.starts_with(start.as_str()))
+                    && after.iter().all(|after| ended.is_some_and(|ended| ended >= *after))
+                    && before.iter().all(|before| one.started.is_some_and(|at| at < *before))
                     && wish.projects.is_none_or(|projects| projects.contains(&session.project))
             })
             .collect();
@@ -334,14 +355,16 @@ impl Catalog {
 
     /// The files with a call that names a file, or one that ends like this.
     fn touching(&self, wanted: &str) -> rusqlite::Result<HashSet<i64>> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT DISTINCT file, path FROM touched")?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT DISTINCT file, touched.path, cwd FROM touched JOIN file ON number = file",
+        )?;
         let mut rows = statement.query([])?;
         let wanted = Path::new(wanted.trim_start_matches("./"));
         let mut found = HashSet::new();
         while let Some(row) = rows.next()? {
-            let path: String = row.get(1)?;
-            if Path::new(&path).ends_with(wanted) {
+            let (path, cwd): (String, Option<String>) = (row.get(1)?, row.get(2)?);
+            // A call may name it as seen from the session's folder.
+            if Path::new(&cwd.unwrap_or_default()).join(path).ends_with(wanted) {
                 found.insert(row.get(0)?);
             }
         }

@@ -332,6 +332,9 @@ fn phrases_exclusions_prefixes_and_filters() {
     assert_eq!(found("/[z]ebra/ kind:call"), ["three"]);
     assert_eq!(found("session:thr"), ["three"]);
     assert_eq!(found("tool:Edit model:claude-opus-4-5 file:zebra.rs"), ["three"]);
+    assert_eq!(found("zebra project:w/app project:nowhere"), [""; 0]);
+    assert_eq!(found("quagga model:opus-4"), ["three"]);
+    assert_eq!(found("quagga model:4-5"), [""; 0]);
     let answer = |id: &str, is_error: bool| {
         let block = serde_json::json!({"type": "tool_result", "tool_use_id": id, "content": "okapi",
             "is_error": is_error});
@@ -398,6 +401,37 @@ fn expressions_are_read_on_all_cores_and_bounded() {
     let found = catalog.search(&query, &wish(1, 0, 60)).unwrap();
     assert_eq!((found.sessions.len(), found.total, found.is_cut), (1, 3, true));
     assert!(catalog.search(&query, &wish(9, 1, 0)).unwrap().is_cut);
+}
+
+/// Without words, the calls that name the file are shown. A name may begin at the session's folder.
+#[test]
+fn files_are_found_where_they_are_touched() {
+    let world = World::new();
+    let home = world.root().join("projects/q");
+    let call = |line: usize, tool: &str, path: &str| {
+        let block = serde_json::json!({"type": "tool_use", "id": format!("t{line}"), "name": tool,
+            "input": {"file_path": path}});
+        let record = serde_json::json!({"type": "assistant", "uuid": format!("u{line}"),
+            "cwd": "/w/app", "message": {"id": format!("m{line}"), "role": "assistant",
+            "content": [{"type": "text", "text": "now this"}, block]}});
+        format!("{record}\n")
+    };
+    let lines = [call(1, "Read", "/w/app/other.rs"), call(2, "Edit", "/w/app/src/zebra.rs")];
+    put(&home.join("one.jsonl"), lines.concat().as_bytes());
+    put(&home.join("two.jsonl"), call(1, "Edit", "src/zebra.rs").as_bytes());
+    let mut catalog = world.catalog("c.sqlite");
+    for query in ["file:src/zebra.rs", "file:./src/zebra.rs", "file:/w/app/src/zebra.rs"] {
+        let found = world.find(&mut catalog, query).sessions;
+        let mut ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, ["one", "two"], "{query}");
+    }
+    let found = world.find(&mut catalog, "file:src/zebra.rs tool:Edit").sessions;
+    let one = found.iter().find(|one| one.id == "one").unwrap();
+    let hit = &one.hits[0];
+    let marked: Vec<&str> =
+        hit.snippet.marks.iter().map(|mark| &hit.snippet.text[mark.clone()]).collect();
+    assert_eq!((hit.line, hit.kind, marked), (2, "call", vec!["src/zebra.rs"]));
 }
 
 /// Hides the word `sesame` and its number.

@@ -10,7 +10,9 @@ mod views;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
@@ -93,11 +95,20 @@ impl From<Value> for SqlValue {
 }
 
 impl SqlValue {
+    /// How many bytes it takes in JSON, with a comma.
     fn len(&self) -> usize {
-        match self {
-            SqlValue::Text(text) => text.len(),
-            _ => 8,
-        }
+        let of = |c: char| match c {
+            '"' | '\\' | '\n' | '\r' | '\t' => 2,
+            c if c.is_control() => 6,
+            c => c.len_utf8(),
+        };
+        let value = match self {
+            SqlValue::Null => 4,
+            SqlValue::Integer(number) => number.to_string().len(),
+            SqlValue::Real(number) => number.to_string().len(),
+            SqlValue::Text(text) => text.chars().map(of).sum::<usize>() + 2,
+        };
+        value + 1
     }
 }
 
@@ -125,6 +136,13 @@ pub enum SqlError {
 const MEMORY: u64 = 256 << 20;
 /// How many bytes one value of a query may have: some functions take the square of that.
 const LONGEST: i32 = 200_000;
+/// How many bytes a pattern of `LIKE` or `GLOB` may have: each is tried everywhere in a text.
+const LONGEST_PATTERN: i32 = 1_000;
+/// After how many steps of a query the clock is looked at. One step may be a slow function.
+const STEPS: i32 = 100;
+/// How much longer a query is waited for than it may take. The database cannot stop within a
+/// function.
+const GRACE: Duration = Duration::from_millis(300);
 
 /// What a query reads, and why it is refused.
 #[derive(Debug, Default)]
@@ -217,8 +235,7 @@ impl Catalog {
         read.add_joined(text);
         unguard(&mut database).map_err(|error| self.sql(error))?;
         let left_out = fill::fill(self, &database, &read, wish, progress)?;
-        let answered = guard(&mut database, &watched).and_then(|()| run(&mut database, text, wish));
-        let (rows, is_cut) = answered.map_err(|error| explain(&error, &watched, wish))?;
+        let (rows, is_cut) = run_in_time(database, &watched, text, wish)?;
         Ok(SqlAnswer { columns, rows, is_cut, left_out })
     }
 }
@@ -238,6 +255,7 @@ fn private() -> rusqlite::Result<Connection> {
     for (limit, most) in [
         (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
         (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LONGEST_PATTERN),
         (Limit::SQLITE_LIMIT_ATTACHED, 0),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
     ] {
@@ -279,20 +297,53 @@ fn prepare(database: &Connection, text: &str) -> rusqlite::Result<Vec<String>> {
 
 type Rows = (Vec<Vec<SqlValue>>, bool);
 
-fn run(database: &mut Connection, text: &str, wish: &SqlWish<'_>) -> rusqlite::Result<Rows> {
+/// The rows of an answer: how many are wanted, and how many bytes of them.
+#[derive(Clone, Copy)]
+struct Most {
+    rows: usize,
+    bytes: u64,
+}
+
+/// Runs a query on a thread of its own, which nobody waits for when the time is over.
+fn run_in_time(
+    mut database: Connection,
+    watched: &Arc<Mutex<Watched>>,
+    text: &str,
+    wish: &SqlWish<'_>,
+) -> Result<Rows, SqlError> {
+    let (send, answer) = channel();
+    let most = Most { rows: wish.rows, bytes: wish.bytes };
     let deadline = Instant::now() + wish.patience;
-    database.progress_handler(10_000, Some(move || Instant::now() > deadline))?;
+    let (owned, query) = (Arc::clone(watched), text.to_owned());
+    thread::spawn(move || {
+        let guarded = guard(&mut database, &owned);
+        let rows = guarded.and_then(|()| run(&mut database, &query, most, deadline));
+        // Perhaps nobody waits any more.
+        let _ = send.send(rows);
+    });
+    let rows = answer.recv_timeout(wish.patience + GRACE);
+    rows.map_err(|_| SqlError::Slow(wish.patience))?.map_err(|error| explain(&error, watched, wish))
+}
+
+fn run(
+    database: &mut Connection,
+    text: &str,
+    most: Most,
+    deadline: Instant,
+) -> rusqlite::Result<Rows> {
+    database.progress_handler(STEPS, Some(move || Instant::now() > deadline))?;
     let mut statement = database.prepare(text)?;
     let count = statement.column_count();
     let (mut rows, mut found) = (statement.query([])?, Vec::new());
-    let mut left = wish.bytes;
+    let mut left = most.bytes;
     while let Some(row) = rows.next()? {
         let values: rusqlite::Result<Vec<SqlValue>> =
             (0..count).map(|at| row.get::<_, Value>(at).map(SqlValue::from)).collect();
         let values = values?;
-        let size: usize = values.iter().map(SqlValue::len).sum();
+        // With brackets and a comma.
+        let size = values.iter().map(SqlValue::len).sum::<usize>() + 3;
         let rest = left.checked_sub(size as u64);
-        let Some(rest) = rest.filter(|_| found.len() < wish.rows) else { return Ok((found, true)) };
+        let Some(rest) = rest.filter(|_| found.len() < most.rows) else { return Ok((found, true)) };
         left = rest;
         found.push(values);
     }

@@ -262,8 +262,12 @@ fn an_answer_is_bounded() {
     let count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
     let answer = world.ask_with(count, 3, 1_000).unwrap();
     assert_eq!((answer.rows.len(), answer.is_cut), (3, true));
+    // As JSON: `[1],`, later `[10],`.
     let answer = world.ask_with(count, 1_000, 80).unwrap();
-    assert_eq!((answer.rows.len(), answer.is_cut), (10, true));
+    assert_eq!((answer.rows.len(), answer.is_cut), (14, true));
+    let texts = count.replace("SELECT x FROM n", "SELECT '\"' || char(10, 1) FROM n");
+    let answer = world.ask_with(&texts, 1_000, 80).unwrap();
+    assert_eq!((answer.rows.len(), answer.is_cut), (5, true));
     let answer = world.ask_with("SELECT session FROM sessions", 2, 1_000).unwrap();
     assert_eq!((answer.rows.len(), answer.is_cut), (2, false));
     let forever = count.replace("SELECT x FROM n", "SELECT max(x) FROM n");
@@ -276,6 +280,41 @@ fn an_answer_is_bounded() {
         let found = world.ask_with(query, 3, 1_000);
         assert!(found.is_err(), "{query}: {found:?}");
     }
+}
+
+/// The database looks at the clock between its steps, and a step may be a function that takes long:
+/// here up to a hundred times as long as a query may.
+#[test]
+fn no_function_takes_longer_than_a_query_may() {
+    let world = Sample::new();
+    let texts = |long: u32, short: u32, end: char| {
+        format!(
+            "WITH RECURSIVE t(s, p) AS MATERIALIZED (SELECT replace(hex(zeroblob({long})), '0', \
+             'a'), replace(hex(zeroblob({short})), '0', '{end}')), \
+             n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) "
+        )
+    };
+    let begin = std::time::Instant::now();
+    for (query, is_slow) in [
+        (texts(65_000, 32_000, 'a') + "SELECT sum(instr(s || x, p || 'b')) FROM n, t", true),
+        (
+            texts(65_000, 32_000, 'a')
+                + "SELECT sum(length(replace(s || x, p || 'b', ''))) FROM n, t",
+            true,
+        ),
+        (texts(90_000, 8_000, 'b') + "SELECT length(trim(s, p || 'a')) FROM t", true),
+        (texts(80_000, 12_000, '_') + "SELECT s LIKE '%a' || p || 'b' FROM t", false),
+        (texts(80_000, 12_000, '?') + "SELECT s GLOB '*a' || p || 'b' FROM t", false),
+    ] {
+        let found = world.ask_with(&query, 3, 1_000);
+        let is_right = match &found {
+            Err(SqlError::Slow(_)) => is_slow,
+            Err(SqlError::Wrong(text)) => !is_slow && text.contains("pattern too complex"),
+            _ => false,
+        };
+        assert!(is_right, "{query}: {found:?}");
+    }
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use index::catalog::{Catalog, CatalogError, Refreshed, root_of};
+use index::catalog::{Catalog, CatalogError, Refreshed, Status, root_of};
 use serde::Serialize;
 
 use crate::catalog::{self, CatalogArgs};
@@ -62,12 +62,15 @@ pub(crate) fn index(world: &mut World, args: &IndexArgs) -> Result<(), Failure> 
     }
     let path = args.catalog.path(world)?;
     let fail = |error| catalog::failure(&error);
-    let (catalog, done) = if args.status {
+    let (status, done) = if args.status {
         match Catalog::open_if_there(&path) {
-            Ok(Some(catalog)) => (catalog, Refreshed::default()),
+            Ok(Some(catalog)) => (catalog.status().map_err(fail)?, Refreshed::default()),
             Ok(None) => {
-                let text = format!("there is no catalog `{}` yet", path.display());
-                return Ok(world.out.note(&text)?);
+                world.out.note(&format!("there is no catalog `{}` yet", path.display()))?;
+                if !args.json {
+                    return Ok(());
+                }
+                (Status::default(), Refreshed::default())
             }
             Err(error) => return Err(fail(error)),
         }
@@ -80,9 +83,9 @@ pub(crate) fn index(world: &mut World, args: &IndexArgs) -> Result<(), Failure> 
                 done => done.map_err(fail)?,
             }
         }
-        args.catalog.open(world)?
+        let (catalog, done) = args.catalog.open(world)?;
+        (catalog.status().map_err(fail)?, done)
     };
-    let status = catalog.status().map_err(fail)?;
     if args.json {
         return Ok(world.out.json(&IndexJson {
             v: JSON_VERSION,

@@ -18,7 +18,7 @@ use crate::pick::{PickWish, Scope};
 use crate::prices;
 use crate::project;
 use crate::survey::short_path;
-use crate::text::{age, one_line, printable, quoted};
+use crate::text::{age, fit, one_line, printable, quoted};
 use crate::world::World;
 
 /// Find words in all sessions
@@ -79,6 +79,8 @@ impl SearchArgs {
 
 /// How long a search may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How many columns a title has at most.
+const WIDEST: usize = 100;
 const MARK: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 
 /// The whole of `--json`.
@@ -140,7 +142,7 @@ pub(crate) fn search(world: &mut World, args: &SearchArgs) -> Result<(), Failure
         now: world.now,
     };
     let mut found = catalog.search(&query, &wish).map_err(|error| catalog::failure(&error))?;
-    shorten(&mut found, args.max_bytes);
+    let is_cut_by_size = shorten(&mut found, args.max_bytes);
     if args.json {
         return Ok(world.out.json(&SearchJson {
             v: JSON_VERSION,
@@ -160,8 +162,11 @@ pub(crate) fn search(world: &mut World, args: &SearchArgs) -> Result<(), Failure
     let text = match (shown, found.is_cut) {
         (0, false) => "no session fits".to_owned(),
         (_, false) => return Ok(()),
+        _ if is_cut_by_size => {
+            format!("some of {total} sessions or their hits are left out: `--max-bytes` shows more")
+        }
         _ if total > shown => format!("{shown} of {total} sessions shown: `--limit` shows more"),
-        _ => "not everything is shown, because of a limit of size or time".to_owned(),
+        _ => "not everything is shown: there was no more time".to_owned(),
     };
     Ok(world.out.note(&text)?)
 }
@@ -176,32 +181,40 @@ fn folders_here(world: &mut World) -> Result<HashSet<PathBuf>, Failure> {
     Ok(sessions.iter().filter_map(|session| Some(session.path.parent()?.to_owned())).collect())
 }
 
-/// Leaves out what is too much: first hits, then sessions.
-fn shorten(found: &mut Found, most: u64) {
+/// Leaves out what is too much: first hits, then sessions. Returns whether there was too much. What
+/// is printed for people is shorter than the JSON that is counted.
+fn shorten(found: &mut Found, most: u64) -> bool {
     let mut left = most;
-    let mut kept = Vec::new();
+    let mut take = |bytes: u64| match left.checked_sub(bytes) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let (mut kept, mut is_cut) = (Vec::new(), false);
     for mut session in std::mem::take(&mut found.sessions) {
-        // With the names of members, and what characters become in JSON.
-        let texts = [&session.title, &session.prompt, &session.cwd].into_iter().flatten();
-        let texts: usize = texts.map(String::len).sum();
-        let head = texts + session.path.as_os_str().len() + session.id.len() + 250;
-        let Some(rest) = left.checked_sub(head as u64) else {
-            found.is_cut = true;
+        let hits = std::mem::take(&mut session.hits);
+        if !take(json_bytes(&session_json(&session))) {
+            is_cut = true;
             break;
-        };
-        left = rest;
-        let count = session.hits.len();
-        session.hits.retain(|hit| match left.checked_sub(hit.snippet.text.len() as u64 + 120) {
-            Some(rest) => {
-                left = rest;
-                true
-            }
-            None => false,
-        });
-        found.is_cut |= session.hits.len() < count;
+        }
+        let count = hits.len();
+        session.hits = hits.into_iter().filter(|hit| take(json_bytes(&hit_json(hit)))).collect();
+        is_cut |= session.hits.len() < count;
         kept.push(session);
     }
     found.sessions = kept;
+    found.is_cut |= is_cut;
+    is_cut
+}
+
+/// How many bytes a value has in JSON, with a comma.
+fn json_bytes(value: &impl Serialize) -> u64 {
+    let mut bytes = Vec::new();
+    // Nothing in it cannot be written.
+    let _ = crate::out::write_json(&mut bytes, value);
+    bytes.len() as u64 + 1
 }
 
 fn project_of(session: &FoundSession) -> String {
@@ -246,7 +259,9 @@ fn hit_json(hit: &Hit) -> HitJson<'_> {
 fn describe(world: &mut World, session: &FoundSession) -> Result<(), Failure> {
     let short: String = one_line(&session.id).chars().take(8).collect();
     let title = session.title.as_deref().or(session.prompt.as_deref()).unwrap_or("-");
-    let title: String = one_line(&title.chars().take(1_000).collect::<String>());
+    // A first prompt may be a whole page.
+    let start: String = title.chars().take(4 * WIDEST).collect();
+    let title = fit(&one_line(&start), WIDEST);
     let when = session.ended.map(|time| {
         let seconds = u64::try_from(time.0 / 1_000).unwrap_or_default();
         age(world.since(std::time::UNIX_EPOCH).as_secs().saturating_sub(seconds))

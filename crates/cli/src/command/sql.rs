@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use index::catalog::root_of;
-use index::sql::{SqlAnswer, SqlError, SqlValue, SqlWish, VIEWS};
+use index::sql::{SqlAnswer, SqlError, SqlValue, SqlWish, VIEWS, View};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print comma-separated values
-    #[arg(long)]
+    #[arg(long, requires = "query")]
     csv: bool,
 }
 
@@ -57,7 +57,9 @@ struct SqlJson<'a> {
 }
 
 pub(crate) fn sql(world: &mut World, args: &SqlArgs) -> Result<(), Failure> {
-    let Some(query) = &args.query else { return views(world) };
+    let Some(query) = &args.query else {
+        return if args.json { views_json(world) } else { views(world) };
+    };
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let prices = prices::in_force(world, None)?;
     let (mut catalog, _) = args.catalog.open(world)?;
@@ -133,6 +135,36 @@ fn views(world: &mut World) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The whole of `--json` without a query.
+#[derive(Serialize)]
+struct ViewsJson {
+    v: u32,
+    views: Vec<ViewJson>,
+}
+
+#[derive(Serialize)]
+struct ViewJson {
+    name: &'static str,
+    about: &'static str,
+    columns: Vec<ColumnJson>,
+}
+
+#[derive(Serialize)]
+struct ColumnJson {
+    name: &'static str,
+    about: &'static str,
+}
+
+fn views_json(world: &mut World) -> Result<(), Failure> {
+    let view = |view: &View| ViewJson {
+        name: view.name,
+        about: view.about,
+        columns: view.columns.iter().map(|&(name, about)| ColumnJson { name, about }).collect(),
+    };
+    let views = VIEWS.iter().map(view).collect();
+    Ok(world.out.json(&ViewsJson { v: JSON_VERSION, views })?)
 }
 
 fn json(value: &SqlValue) -> serde_json::Value {

@@ -148,8 +148,13 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
     book.run(&env, "search", Values::Whole, &["search", "prompt", "--json"]);
     book.run(&env, "usage", Values::Whole, &["usage", "--by", "block", "--json"]);
     book.run(&env, "index", Values::Whole, &["index", "--json"]);
+    let none = env.path("none.sqlite");
+    let none = ["index", "--status", "--json", "--catalog", none.to_str().unwrap()];
+    book.run(&env, "index", Values::Whole, &none);
+    assert_eq!(book.seen["index"], 2);
     book.run(&env, "index-verify", Values::Whole, &["index", "--verify", "--json"]);
     book.run(&env, "sql", Values::Whole, &["sql", "SELECT * FROM messages", "--json"]);
+    book.run(&env, "sql-views", Values::Whole, &["sql", "--json"]);
     let lake = env.path("lake");
     let lake = lake.to_str().unwrap();
     let whole = Values::Whole;
@@ -304,6 +309,7 @@ fn each_command_with_json_has_a_schema() {
         "usage-explain",
         "index-verify",
         "index-forget",
+        "sql-views",
         "chat-explain",
         "chat-settings-check",
     ] {

@@ -105,7 +105,9 @@ fn a_session_that_grows_is_not_read_again() {
     };
     let filler = "apple ".repeat(2_000);
     let mut text: String = (0..400).map(|at| line(at, &filler)).collect();
-    let early: usize = (0..100).map(|at| line(at, &filler).len()).sum();
+    // Both ends of what was read are compared.
+    let [first, early] =
+        [1, 100].map(|count| (0..count).map(|at| line(at, &filler).len()).sum::<usize>());
     let path = env.put(".claude/projects/-app/feed0001.jsonl", &text);
     let search = |word: &str| {
         let found = env.output(&["search", word, "--json", "--hits", "1"]).stdout;
@@ -116,8 +118,9 @@ fn a_session_that_grows_is_not_read_again() {
     for at in 400..403 {
         text += &line(at, &format!("pear{at}"));
         // What was read before is not looked at again: only its lines are where they were.
-        let old = text[..early].chars().map(|c| if c == '\n' { c } else { 'x' });
-        fs::write(&path, old.collect::<String>() + &text[early..]).unwrap();
+        let old = text[first..early].chars().map(|c| if c == '\n' { c } else { 'x' });
+        let old: String = old.collect();
+        fs::write(&path, [&text[..first], &old, &text[early..]].concat()).unwrap();
         assert_eq!(search(&format!("pear{at}")), Some(at as u64 + 1));
     }
 }
@@ -132,8 +135,20 @@ fn answers_are_bounded() {
         (2, &Value::Bool(true))
     );
     assert!(value["total"].as_u64() > Some(2));
-    let output = env.output(&["search", "tidepool", "--json", "--max-bytes", "2000"]);
-    assert!(output.stdout.len() < 2_000, "{}", output.stdout.len());
+    // However many characters become two in JSON.
+    for most in [3_000, 6_000, 20_000] {
+        let size = most.to_string();
+        let bounds = ["--limit", "100", "--hits", "64", "--max-bytes", size.as_str()];
+        let output = env.output(&[&["search", "tidepool", "--json"], &bounds[..]].concat());
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(value["truncated"], true, "{most}");
+        let around = 100;
+        assert!(output.stdout.len() < most + around, "{most}: {}", output.stdout.len());
+        let output = env.output(&[&["search", "tidepool"], &bounds[..]].concat());
+        assert!(output.stdout.len() < most && !output.stdout.is_empty());
+        let note = String::from_utf8(output.stderr).unwrap();
+        assert!(note.contains("`--max-bytes` shows more"), "{note}");
+    }
 }
 
 /// What was deleted is still found by its title, and its words are not.

@@ -53,6 +53,12 @@ fn the_views_are_documented() {
 #[test]
 fn without_a_query_the_views_are_listed() {
     assert_snapshot!(Env::bare().run(&["sql"]));
+    let found = json(&Env::bare(), &["sql", "--json"]);
+    let views = found["views"].as_array().unwrap().iter();
+    let found: Vec<(&str, usize)> = views
+        .map(|view| (view["name"].as_str().unwrap(), view["columns"].as_array().unwrap().len()))
+        .collect();
+    assert_eq!(found, VIEWS.map(|view| (view.name, view.columns.len())));
 }
 
 #[test]

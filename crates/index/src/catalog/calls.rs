@@ -47,6 +47,11 @@ impl OpenCalls {
         }
     }
 
+    /// Whether a call has no result yet.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.0.iter().any(|open| open.id == id)
+    }
+
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for open in &self.0 {

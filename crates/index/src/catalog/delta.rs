@@ -13,6 +13,7 @@ use transcript::conversation::usage::{
 };
 use transcript::format::entry::Entry;
 use transcript::format::file::Lines;
+use transcript::format::json::Json;
 use transcript::format::secret::{Mask, Redactor};
 
 use super::calls::OpenCalls;
@@ -56,8 +57,8 @@ pub(crate) struct Delta {
 pub(super) const PIECE: usize = 4 << 20;
 /// How many bytes of the file a piece may have.
 const LONGEST_PIECE: u64 = 32 << 20;
-/// How many bytes before the place where reading ended are compared.
-const COMPARED: u64 = 256;
+/// How many bytes at the start of a file, and before the place where reading ended, are compared.
+const COMPARED: u64 = 8 << 10;
 
 /// Reads what was appended to a file since it was last read, or all of it if it is another file
 /// now, and passes it on in pieces.
@@ -149,15 +150,17 @@ pub(crate) fn new_messages(
 fn is_same(file: &mut File, known: &KnownFile) -> io::Result<bool> {
     let now = Stamp::of(&file.metadata()?);
     let grew = now.inode == known.stamp.inode && now.size > known.read_to && known.read_to > 0;
-    Ok(grew && tail(file, known.read_to)? == known.tail)
+    Ok(grew && ends(file, known.read_to)? == known.tail)
 }
 
-/// A hash of the bytes before an offset.
-fn tail(file: &mut File, end: u64) -> io::Result<Vec<u8>> {
-    let start = end.saturating_sub(COMPARED);
-    file.seek(SeekFrom::Start(start))?;
+/// A hash of both ends of what is before an offset: a file that is written anew mostly differs at
+/// its start, and one that only grew in neither.
+fn ends(file: &mut File, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    Read::take(&mut *file, end - start).read_to_end(&mut bytes)?;
+    for start in [0, end.saturating_sub(COMPARED)] {
+        file.seek(SeekFrom::Start(start))?;
+        Read::take(&mut *file, COMPARED.min(end - start)).read_to_end(&mut bytes)?;
+    }
     Ok(Sha256::digest(&bytes)[..16].to_vec())
 }
 
@@ -211,8 +214,14 @@ impl<'a> Piece<'a> {
             self.delta.forked_from = entry.forked_from().map(Cow::into_owned);
         }
         for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
+            // Growing copies of an answer have the same calls.
+            let is_open = || {
+                let id = block.get("id").and_then(Json::text);
+                id.is_some_and(|id| self.delta.open_calls.has(&id))
+            };
             if block.kind().is_call()
                 && let (Some(path), Some(tool)) = (tool::file(&block), block.tool())
+                && !is_open()
             {
                 let path = self.mask.text(&path).into_owned();
                 *self.delta.touched.entry((path, tool.into_owned())).or_default() += 1;
@@ -236,7 +245,7 @@ impl<'a> Piece<'a> {
         let messages = self.counter.finish();
         self.delta.messages = messages.list;
         self.delta.cwd = messages.cwd;
-        self.delta.tail = tail(file, self.delta.to)?;
+        self.delta.tail = ends(file, self.delta.to)?;
         Ok(self.delta)
     }
 }

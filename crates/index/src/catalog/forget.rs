@@ -9,7 +9,7 @@ use transcript::conversation::place::Home;
 use super::list::{KnownFile, Plan};
 use super::rules::LEAVES_REMAINS;
 use super::store::{self, clear, remove};
-use super::{Catalog, CatalogError, KnownSession, lock, replace, root_of};
+use super::{Catalog, CatalogError, KnownSession, lock, replace, root_of, verify};
 
 impl Catalog {
     /// Removes a session and its sub-agents, so that nothing of them is left in the file.
@@ -69,6 +69,7 @@ impl Catalog {
             self.sql(error)
         })?;
         self.sweep().map_err(|error| self.sql(error))?;
+        verify::remove_left(self.path());
         replace::remove_old(self.path())
     }
 

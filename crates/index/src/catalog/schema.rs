@@ -1,6 +1,6 @@
 //! The tables, and how they are made.
 
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use super::{Catalog, CatalogError, messages, store};
 /// "quip": says whose file it is.
 pub(super) const APPLICATION: i32 = 0x7175_6970;
 /// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
-const VERSION: i32 = 9;
+const VERSION: i32 = 10;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
@@ -78,10 +78,10 @@ CREATE VIRTUAL TABLE text USING fts5(
 ";
 
 /// What each version added to the one before, the second version first. The second reads files
-/// again, and so do the fourth, the seventh and the eighth: only rows of deleted sessions cannot be
-/// made anew, and these stay ([`keep_deleted`]). Texts are words in lower case with spaces between
-/// them, so the simplest tokenizer is enough.
-const UPGRADES: [&str; 8] = [
+/// again, and so do the fourth, the seventh, the eighth and the tenth: only rows of deleted
+/// sessions cannot be made anew, and these stay ([`keep_deleted`]). Texts are words in lower case
+/// with spaces between them, so the simplest tokenizer is enough.
+const UPGRADES: [&str; 9] = [
     "
 ALTER TABLE file ADD COLUMN forked_from TEXT;
 ALTER TABLE message ADD COLUMN turn INTEGER;
@@ -200,6 +200,9 @@ DELETE FROM place;
 DROP INDEX recent;
 CREATE INDEX recent ON file (home, modified, ended);
 ",
+    "
+UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
+",
 ];
 
 /// The version from which all messages of a file are one value.
@@ -296,12 +299,48 @@ pub(super) fn is_older(path: &Path) -> bool {
 
 /// The version of a catalog, by the first bytes of its file.
 fn version_of(path: &Path) -> Option<i32> {
-    let mut head = [0; 100];
-    files::open(path).and_then(|mut file| file.read_exact(&mut head)).ok()?;
+    let head = head(path).ok()?;
     let is_ours =
         head.starts_with(b"SQLite format 3\0") && head[68..72] == APPLICATION.to_be_bytes();
     let version = [head[60], head[61], head[62], head[63]];
     is_ours.then(|| i32::from_be_bytes(version))
+}
+
+/// How many bytes the head of a database has.
+const HEAD: usize = 100;
+
+/// The first bytes of a file.
+///
+/// If a process closes any handle of a file, it loses all its locks on that file, also those of a
+/// database that it has open; another process would take the log away from under it. So a file that
+/// was looked at stays open, once, as long as the process runs.
+#[cfg(unix)]
+fn head(path: &Path) -> io::Result<[u8; HEAD]> {
+    use std::fs::File;
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    use std::sync::{Mutex, PoisonError};
+    static OPEN: Mutex<Vec<([u64; 2], File)>> = Mutex::new(Vec::new());
+    let found = files::metadata(path)?;
+    let of = [found.dev(), found.ino()];
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = open.iter().position(|(known, _)| *known == of);
+    let at = if let Some(at) = known {
+        at
+    } else {
+        open.push((of, files::open(path)?));
+        open.len() - 1
+    };
+    let mut head = [0; HEAD];
+    open[at].1.read_exact_at(&mut head, 0)?;
+    Ok(head)
+}
+
+/// The first bytes of a file.
+#[cfg(not(unix))]
+fn head(path: &Path) -> io::Result<[u8; HEAD]> {
+    let mut head = [0; HEAD];
+    io::Read::read_exact(&mut files::open(path)?, &mut head)?;
+    Ok(head)
 }
 
 fn is_empty(db: &Connection) -> rusqlite::Result<bool> {

@@ -21,6 +21,9 @@ const COMPARED: [(&str, &str); 3] = [
     ("touched", "file, path, tool, calls"),
 ];
 
+/// What the names of catalogs that others are compared with have before the id of their process.
+const VERIFY: &str = ".verify-";
+
 impl Catalog {
     /// Reads all files again and compares. What is wrong: the structure of the database, and files
     /// whose rows or words are others. Refresh it first; a file that changes meanwhile is left out.
@@ -30,7 +33,8 @@ impl Catalog {
         progress: impl FnMut(u64, u64),
     ) -> Result<Vec<String>, CatalogError> {
         let mut wrong = self.structure().map_err(|error| self.sql(error))?;
-        let path = beside(&self.path, &format!(".verify-{}", std::process::id()));
+        remove_left(&self.path);
+        let path = beside(&self.path, &format!("{VERIFY}{}", std::process::id()));
         let fresh = Fresh(path);
         fresh.remove();
         let mut other = Catalog::open(&fresh.0)?;
@@ -164,6 +168,23 @@ fn compare_words(
         }
         if order != Ordering::Less {
             other = next(&mut new)?;
+        }
+    }
+}
+
+/// Removes what processes left beside a catalog that were ended while they verified it.
+pub(super) fn remove_left(path: &Path) {
+    let start = beside(Path::new(path.file_name().unwrap_or_default()), VERIFY);
+    let start = start.to_string_lossy();
+    let folder = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    for entry in folder.into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let rest = name.strip_prefix(&*start).unwrap_or_default();
+        let process = rest.split(|c: char| !c.is_ascii_digit()).next();
+        let process: Option<u32> = process.and_then(|number| number.parse().ok());
+        if process.is_some_and(|process| !files::is_running(process)) {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }

@@ -43,18 +43,21 @@ pub(super) enum TermWord {
 /// What a session, or a text in it, must be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Filters {
-    pub(super) project: Option<String>,
-    pub(super) branch: Option<String>,
-    pub(super) session: Option<String>,
+    pub(super) project: Vec<String>,
+    pub(super) branch: Vec<String>,
+    pub(super) session: Vec<String>,
     pub(super) file: Vec<String>,
-    /// Words of the index that a record must have; one with a `*` behind it may go on.
-    pub(super) record: Vec<String>,
-    /// Only sessions with something after this time; an age counts from when it is searched.
-    pub(super) after: Option<String>,
-    /// Only sessions with something before this time.
-    pub(super) before: Option<String>,
+    /// What a record must be.
+    pub(super) record: Vec<RecordFilter>,
+    /// Only sessions with something after these times; an age counts from when it is searched.
+    pub(super) after: Vec<String>,
+    /// Only sessions with something before these times.
+    pub(super) before: Vec<String>,
     pub(super) cost_over: Option<f64>,
 }
+
+/// Words of the index of which a record must have one; one with a `*` behind it may go on.
+pub(super) type RecordFilter = Vec<String>;
 
 /// Why a query cannot be understood.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -80,6 +83,9 @@ pub enum QueryError {
     /// Only words can be excluded.
     #[error("`{0}` cannot be excluded: only words can")]
     Excluded(String),
+    /// Nothing is behind the word that excludes what is behind it.
+    #[error("`NOT` needs a word behind it")]
+    NotWhat,
     /// Nothing is asked for.
     #[error("the query is empty")]
     Empty,
@@ -100,6 +106,9 @@ impl Query {
             }
             query.add(&token, std::mem::take(&mut is_excluded))?;
         }
+        if is_excluded {
+            return Err(QueryError::NotWhat);
+        }
         let is_empty = query.terms.is_empty()
             && query.patterns.is_empty()
             && query.filters == Filters::default();
@@ -109,6 +118,19 @@ impl Query {
     /// Asks for sessions in which a tool touched this file, too.
     pub fn add_file(&mut self, file: &str) {
         self.filters.file.push(file.to_owned());
+    }
+
+    /// The same query for calls that name the files of its filters. Their names are what is marked.
+    pub(super) fn of_files(&self) -> Query {
+        let mut query = self.clone();
+        for file in &self.filters.file {
+            let words = term_words(file);
+            if !words.is_empty() {
+                query.terms.push(Term { words, is_prefix: false, is_excluded: false });
+            }
+        }
+        query.filters.record.push(vec![filter_word("k", TextKind::Call.name())]);
+        query
     }
 
     fn add(&mut self, token: &Token<'_>, is_negated: bool) -> Result<(), QueryError> {
@@ -133,16 +155,9 @@ impl Query {
         let whole = token.filter.map(|name| format!("{name}:{}", token.body));
         let body = whole.as_deref().unwrap_or(token.body);
         let is_prefix = !token.is_quoted && body.ends_with('*');
-        let found = words(body).map(|word| {
-            if word.is_dense {
-                TermWord::Dense(word.text.to_owned())
-            } else {
-                TermWord::Plain(lower(word.text))
-            }
-        });
-        let found: Vec<TermWord> = found.collect();
-        if !found.is_empty() {
-            self.terms.push(Term { words: found, is_prefix, is_excluded });
+        let words = term_words(body);
+        if !words.is_empty() {
+            self.terms.push(Term { words, is_prefix, is_excluded });
         }
         Ok(())
     }
@@ -150,7 +165,7 @@ impl Query {
     /// Adds a filter; false if there is none of that name.
     fn filter(&mut self, name: &str, value: &str) -> Result<bool, QueryError> {
         let filters = &mut self.filters;
-        let text = Some(value.to_owned());
+        let text = value.to_owned();
         let wrong = |known: &str| {
             let [filter, value, known] = [name, value, known].map(str::to_owned);
             QueryError::Value { filter, value, known }
@@ -159,41 +174,44 @@ impl Query {
             if list.contains(&value) { Ok(()) } else { Err(wrong(&list.join(", "))) }
         };
         match name {
-            "project" => filters.project = text,
-            "branch" => filters.branch = text,
-            "session" => filters.session = text,
+            "project" => filters.project.push(text),
+            "branch" => filters.branch.push(text),
+            "session" => filters.session.push(text),
             "after" | "before" => {
                 moment(value, Timestamp::UNIX_EPOCH).ok_or_else(|| wrong(FORMS))?;
-                let time = if name == "after" { &mut filters.after } else { &mut filters.before };
-                *time = text;
+                let times = if name == "after" { &mut filters.after } else { &mut filters.before };
+                times.push(text);
             }
-            "file" => filters.file.push(value.to_owned()),
-            "tool" => filters.record.push(match value.strip_suffix('*') {
+            "file" => filters.file.push(text),
+            "tool" => filters.record.push(vec![match value.strip_suffix('*') {
                 Some(start) => filter_word("t", start) + "*",
                 None => filter_word("t", value),
-            }),
+            }]),
             "model" => {
-                // Names go on with a date, and people leave out what all begin with.
-                let is_family =
-                    ["opus", "sonnet", "haiku"].iter().any(|one| value.starts_with(one));
-                let start = if is_family { "claude-" } else { "" };
+                // Names go on with a date, and people leave out what most begin with.
                 let value = value.trim_end_matches('*');
-                filters.record.push(filter_word("m", &format!("{start}{value}")) + "*");
+                let names = [value.to_owned(), format!("claude-{value}")];
+                filters.record.push(names.map(|name| filter_word("m", &name) + "*").to_vec());
             }
             "error" => {
-                known(&["", "true", "yes"])?;
-                filters.record.push(filter_word("e", "error"));
+                if !["", "true", "yes"].contains(&value) {
+                    return Err(wrong("`error:` with nothing behind it"));
+                }
+                filters.record.push(vec![filter_word("e", "error")]);
             }
             "role" => {
                 known(&["user", "assistant", "tool", "client"])?;
-                filters.record.push(filter_word("r", value));
+                filters.record.push(vec![filter_word("r", value)]);
             }
             "kind" => {
                 known(&TextKind::ALL.map(TextKind::name))?;
-                filters.record.push(filter_word("k", value));
+                filters.record.push(vec![filter_word("k", value)]);
             }
             "cost>" => match value.parse::<f64>() {
-                Ok(number) if number.is_finite() => filters.cost_over = Some(number),
+                Ok(number) if number.is_finite() => {
+                    let most = filters.cost_over.map_or(number, |known| known.max(number));
+                    filters.cost_over = Some(most);
+                }
                 _ => return Err(wrong("a number of US dollars")),
             },
             _ => return Ok(false),
@@ -229,9 +247,9 @@ impl Term {
     }
 
     /// The expression for records that fit the filters, too.
-    pub(super) fn expression_in(&self, filters: &[String]) -> String {
-        filters.iter().fold(format!("({})", self.expression()), |mut text, word| {
-            let _ = write!(text, " AND {}", of_filter(word));
+    pub(super) fn expression_in(&self, filters: &[RecordFilter]) -> String {
+        filters.iter().fold(format!("({})", self.expression()), |mut text, filter| {
+            let _ = write!(text, " AND {}", of_filter(filter));
             text
         })
     }
@@ -261,21 +279,34 @@ impl Term {
     }
 }
 
+/// The words that a query or the name of a file asks for.
+fn term_words(text: &str) -> Vec<TermWord> {
+    let found = words(text).map(|word| {
+        if word.is_dense {
+            TermWord::Dense(word.text.to_owned())
+        } else {
+            TermWord::Plain(lower(word.text))
+        }
+    });
+    found.collect()
+}
+
 /// The expression for records that fit a filter.
-pub(super) fn of_filter(wanted: &str) -> String {
-    match wanted.strip_suffix('*') {
+pub(super) fn of_filter(filter: &[String]) -> String {
+    let words = filter.iter().map(|wanted| match wanted.strip_suffix('*') {
         Some(start) => format!("meta : \"{start}\" *"),
         None => format!("meta : \"{wanted}\""),
-    }
+    });
+    format!("({})", words.collect::<Vec<_>>().join(" OR "))
 }
 
 /// Whether a record of these words fits a filter.
-pub(super) fn fits_filter(wanted: &str, words: &str) -> bool {
-    let fits = |word: &str| match wanted.strip_suffix('*') {
+pub(super) fn fits_filter(filter: &[String], words: &str) -> bool {
+    let fits = |word: &str, wanted: &String| match wanted.strip_suffix('*') {
         Some(start) => word.starts_with(start),
         None => word == wanted,
     };
-    words.split(' ').any(fits)
+    words.split(' ').any(|word| filter.iter().any(|wanted| fits(word, wanted)))
 }
 
 /// Whether a word of a text may contain a word in lower case. Most do not, and need not be divided
@@ -308,7 +339,8 @@ impl<'a> Iterator for Tokens<'a> {
         if rest.is_empty() {
             return None;
         }
-        let is_excluded = rest.len() > 1 && rest.starts_with('-');
+        // Two hyphens begin the name of an option, which people look for.
+        let is_excluded = rest.len() > 1 && rest.starts_with('-') && !rest.starts_with("--");
         rest = if is_excluded { &rest[1..] } else { rest };
         // A path also begins with a slash: an expression ends where its word ends.
         if let Some(inner) = rest.strip_prefix('/')
