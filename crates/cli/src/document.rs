@@ -36,7 +36,9 @@ pub(crate) fn write_document<T>(
         // The umask decides, as for every new file: a document is meant to be passed on.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let temp = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    // Without the name of the temporary file, which the user does not know.
+    let temp = builder.tempfile_in(folder.unwrap_or(Path::new(".")));
+    let temp = temp.map_err(|error| failed(error.kind().into()))?;
     let mut file = BufWriter::with_capacity(1 << 18, temp);
     let written = write(&mut file).map_err(named)?;
     let temp = file.into_inner().map_err(|error| failed(error.into_error()))?;

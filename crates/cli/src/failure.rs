@@ -69,6 +69,15 @@ impl Failure {
         Failure { kind: Kind::Unreadable, source, ..Failure::usage(message, hint) }
     }
 
+    /// A file that the user named, and that is not there or cannot be read.
+    pub(crate) fn named_file(path: &Path, source: impl Into<io::Error>, hint: &str) -> Self {
+        let source = source.into();
+        if source.kind() == io::ErrorKind::NotFound {
+            return Failure::not_found(format!("there is no file `{}`", path.display()), hint);
+        }
+        Failure::unreadable(path, source)
+    }
+
     /// Some files that the user named could not be read; each was reported already.
     pub(crate) fn some_unreadable(count: usize) -> Self {
         let message = format!("{count} of the files could not be read");

@@ -43,11 +43,21 @@ impl<'a> Prospect<'a> {
         self.text(|cost| cost.total() - cost.cache_read)
     }
 
-    /// A part of the cost as text.
-    fn text(&self, part: fn(Cost) -> f64) -> String {
+    /// What the request takes and costs, without its answer.
+    pub(crate) fn spending(&self) -> Spending {
+        self.part(Cost::total)
+    }
+
+    /// A part of the cost.
+    fn part(&self, part: fn(Cost) -> f64) -> Spending {
         let cost = self.cost.map(|cost| Money::of_dollars(part(cost)));
         let unpriced = u64::from(cost.is_none());
-        dollars(&Spending { usage: self.usage, cost, unpriced, messages: 1 })
+        Spending { usage: self.usage, cost, unpriced, messages: 1 }
+    }
+
+    /// A part of the cost as text.
+    fn text(&self, part: fn(Cost) -> f64) -> String {
+        dollars(&self.part(part))
     }
 
     /// What the request costs, without its answer.

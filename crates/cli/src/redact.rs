@@ -11,7 +11,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use transcript::conversation::place::{Session, agents, secrets};
-use transcript::format::secret::{Cover, Custom, Redactor};
+use transcript::format::secret::{Cover, Custom, Mask, Redactor};
 
 use crate::failure::Failure;
 use crate::text::printable;
@@ -107,7 +107,8 @@ impl MoreRules {
         config.allow.extend(self.allow.iter().cloned());
         if let Some(path) = &self.rules {
             let bytes = files::read(path, LONGEST_FILE);
-            let bytes = bytes.map_err(|error| Failure::unreadable(path, error))?;
+            let hint = "docs/redact.md says what is in a file with rules";
+            let bytes = bytes.map_err(|error| Failure::named_file(path, error, hint))?;
             let bad = |what: String| {
                 let message = format!("cannot parse `{}`: {}", path.display(), printable(&what));
                 Failure::usage(message, Some("it has `rules` and `allow`, as `[redact]` has"))
@@ -246,6 +247,16 @@ pub(crate) fn cover_of(redactor: Arc<Redactor>, session: &Session) -> Result<Cov
     let values = secrets(session, agents(session), &redactor);
     let values = values.map_err(|error| Failure::mixed(&session.path, error))?;
     Ok(Cover::new(redactor, values))
+}
+
+/// Where something is, without the secrets in it; `None` if it has none. What is hidden only on
+/// request, because it is about a person, stays: otherwise nobody could find it.
+pub(crate) fn place_without(cover: &Cover, text: &str) -> Option<String> {
+    let about_people = [Also::Email, Also::Names, Also::Home].map(Also::name);
+    let mut mask = Mask::of(cover);
+    let shown = mask.text(text).into_owned();
+    let has_secret = mask.hidden().keys().any(|kind| !about_people.contains(&kind.as_str()));
+    has_secret.then_some(shown)
 }
 
 /// What was redacted, in words: `3 secrets redacted: 2 github-token, 1 aws-key`. `None` if nothing

@@ -2,6 +2,7 @@
 //! `workshop` makes the change.
 
 mod cold;
+mod price;
 mod redacted;
 mod report;
 pub(crate) mod turns;
@@ -21,6 +22,7 @@ use crate::prices;
 use crate::text::{count, size};
 use crate::world::World;
 pub(crate) use cold::when_cold;
+pub(crate) use price::{PriceJson, PriceOfChange};
 pub(crate) use redacted::{KindCount, Redacted, SpotCount, StandJson};
 use report::ChangeReport;
 pub(crate) use report::noun;

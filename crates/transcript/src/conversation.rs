@@ -40,7 +40,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use crate::client::history::{self, Rules};
 use crate::conversation::graph::{ChainId, Graph, repeats};
@@ -90,8 +90,9 @@ struct Window {
 /// this bound, reading ahead would read the whole file even where most records are skipped.
 const NEAR: u64 = 4 << 10;
 
-/// Up to this many records are read by one thread.
+/// How many records are read at a time by one thread, and how many such pieces wait for each thread.
 const FEW: usize = 512;
+const WAITING: usize = 4;
 
 /// How many pieces of a file are kept for the next reads.
 const WINDOWS: usize = 4;
@@ -383,19 +384,30 @@ impl Conversation {
         rows: &[RowId],
         see: impl Fn(&mut Look<'_>, RowId) -> crate::Result<T> + Sync,
     ) -> crate::Result<Vec<T>> {
-        let threads = threads::count();
-        // More pieces than threads, because some have longer records than others.
-        let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads * 8).max(FEW)).collect();
-        let found: Vec<_> = pieces.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
-        threads::each(pieces.len(), threads, |at| {
-            let mut look = Look { conversation: self, window: Window::default() };
-            *lock(&found[at]) = pieces[at].iter().map(|row| see(&mut look, *row)).collect();
-        });
         let mut all = Vec::with_capacity(rows.len());
-        for piece in found {
-            all.extend(piece.into_inner().unwrap_or_else(PoisonError::into_inner)?);
-        }
+        self.look_each(rows, see, |_, seen| all.push(seen))?;
         Ok(all)
+    }
+
+    /// Passes what `see` makes of these rows to `take`, in their order, while others are read: so
+    /// what it makes of all of them need not be in memory at once.
+    pub(crate) fn look_each<T: Send>(
+        &self,
+        rows: &[RowId],
+        see: impl Fn(&mut Look<'_>, RowId) -> crate::Result<T> + Sync,
+        mut take: impl FnMut(RowId, T),
+    ) -> crate::Result<()> {
+        let pieces: Vec<_> = rows.chunks(FEW).collect();
+        let read = |at: usize| {
+            let mut look = Look { conversation: self, window: Window::default() };
+            pieces[at].iter().map(|row| see(&mut look, *row)).collect::<crate::Result<Vec<T>>>()
+        };
+        threads::in_order_within(WAITING, pieces.len(), threads::count(), read, |at, seen| {
+            for (row, seen) in pieces[at].iter().zip(seen?) {
+                take(*row, seen);
+            }
+            Ok(())
+        })
     }
 
     /// The rows of these chains, one chain after the other.

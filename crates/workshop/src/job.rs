@@ -14,7 +14,7 @@ use transcript::format::secret::Form;
 use crate::copies::Copies;
 use crate::error::Error;
 use crate::redact;
-use crate::store::{Mark, Ready};
+use crate::store::{self, Mark, Ready};
 
 /// A change of a session.
 #[derive(Debug)]
@@ -235,6 +235,8 @@ impl Read {
 pub(crate) struct Made {
     pub(crate) proof: Proof,
     pub(crate) file: Temp,
+    /// The hash of the file that the result replaces.
+    pub(crate) old: Option<String>,
 }
 
 /// A result that is not in its place yet.
@@ -298,19 +300,24 @@ impl Job<'_> {
         };
         let again = file.file().try_clone().map_err(Error::unwritable(path))?;
         // The disk syncs while the result is read and proved; `dress` waits for the rest.
-        let proof = thread::scope(|scope| {
+        let is_in_place = self.policy.place == Place::InPlace;
+        let replaced = ready.filter(|_| is_in_place).map(|ready| ready.path.as_path());
+        let (proof, old) = thread::scope(|scope| {
             if let Temp::Named(named) = &file {
                 scope.spawn(|| named.as_file().sync_data());
             }
+            let was = self.read.was;
+            let old = replaced.map(|path| scope.spawn(move || store::hash_of(path, was)));
             if let Some(cover) = self.plan.change().cover() {
                 redact::rescan(&again, Form::Lines, cover, path)?;
             }
             let after = Subject::of_file(again, &self.session.path, rules);
             let after = after.map_err(Error::unwritable(path))?;
             let proof = change::prove(&self.read.subject, self.plan.change(), written, &after);
-            proof.map_err(Error::unwritable(path))
+            let old = old.and_then(|old| old.join().ok().flatten());
+            Ok::<_, Error>((proof.map_err(Error::unwritable(path))?, old))
         })?;
-        Ok(Made { proof, file })
+        Ok(Made { proof, file, old })
     }
 }
 

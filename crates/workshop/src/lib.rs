@@ -34,7 +34,8 @@ pub use error::{Error, OutputError};
 pub use job::{Agents, Force, Ids, Job, Mode, Place, Plan, Policy, Read, Verb};
 pub use output::DocumentFile;
 pub use redact::{
-    Elsewhere, Looked, Stand, Unreadable, form_of, look_through, shown_path, write_files,
+    Elsewhere, Looked, Stand, Unreadable, form_of, look_through, refuse_files, shown_path,
+    write_files,
 };
 pub use relocate::{Relocated, RelocatedSession, Relocation, map_session};
 pub use remove::{Removed, Removing};

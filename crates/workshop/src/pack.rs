@@ -13,6 +13,7 @@ mod manifest;
 mod unpack;
 mod zip;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::mem;
@@ -152,6 +153,7 @@ fn one(
         None => path.to_owned(),
     };
     left.extend(files.skipped.iter().map(|(skipped, why)| (path(skipped), *why)));
+    let mut names = HashSet::new();
     for file in &files.files {
         let name = name_of(session, file).map(|name| match &hiding {
             Some(hiding) => name_without(Path::new(&name), &hiding.cover).to_string_lossy().into(),
@@ -164,6 +166,11 @@ fn one(
             left.push((path(&file.path), "nothing of this kind or name goes into a pack"));
             continue;
         };
+        // Without secrets, two names may be one, and some systems do not tell `a` from `A`.
+        if !names.insert(member.name.to_lowercase()) {
+            left.push((path(&file.path), "another file in the pack has that name"));
+            continue;
+        }
         let open = || files::open(&file.path).map_err(Error::unreadable(path(&file.path)));
         let mut source = match &hiding {
             Some(hiding) => hiding.copy(file)?,

@@ -167,6 +167,66 @@ fn what_is_packed_comes_out_byte_for_byte() {
     assert_eq!(fs::read_dir(scene.path("state/unpack")).unwrap().count(), 0);
 }
 
+/// A directory may have several names, and then the folder of its project has another one here.
+#[test]
+fn a_session_that_is_in_another_projects_folder_is_here_already() {
+    let scene = Scene::with_session();
+    let (path, _) = scene.pack(None);
+    scene.unpack(&path, "b", &[]).unwrap();
+    let other = scene.path("b/projects/-private-home-dev-demo");
+    fs::rename(scene.path("b/projects/-home-dev-demo"), &other).unwrap();
+    let before = scene.files("b");
+    let done = scene.unpack(&path, "b", &[]).unwrap();
+    let one = &done.sessions[0];
+    assert_eq!((one.became, one.id.as_str()), (Became::Same, ID));
+    assert_eq!((&one.path, done.entry), (&other.join(format!("{ID}.jsonl")), None));
+    assert!(scene.files("b") == before);
+    // With another content, it is another session.
+    fs::write(other.join(format!("{ID}/tool-results/toolu_1.txt")), "other").unwrap();
+    let done = scene.unpack(&path, "b", &[]).unwrap();
+    assert_eq!((done.sessions[0].became, done.sessions[0].id.as_str()), (Became::NewId, NEW));
+}
+
+/// A link in a home may be anyone's; only the folders that all sessions share may be links.
+#[cfg(unix)]
+#[test]
+fn nothing_is_put_behind_a_link() {
+    let scene = Scene::with_session();
+    let (path, _) = scene.pack(None);
+    fs::create_dir(scene.path("elsewhere")).unwrap();
+    for link in [format!("projects/-home-dev-demo/{ID}"), format!("file-history/{ID}")] {
+        let link = scene.put(&format!("b/{link}/x"), "").parent().unwrap().to_owned();
+        fs::remove_dir_all(&link).unwrap();
+        std::os::unix::fs::symlink(scene.path("elsewhere"), &link).unwrap();
+        let error = scene.unpack(&path, "b", &[]).unwrap_err();
+        assert!(matches!(&error, Error::InUse { path, .. } if *path == link), "{error:?}");
+        assert_eq!(scene.files("elsewhere"), BTreeMap::new());
+        fs::remove_file(&link).unwrap();
+    }
+    assert_eq!(scene.files("b"), BTreeMap::new());
+    // The user keeps them on another disk.
+    std::os::unix::fs::symlink(scene.path("elsewhere"), scene.path("b/todos")).unwrap();
+    scene.unpack(&path, "b", &[]).unwrap();
+    assert_eq!(scene.files("elsewhere").len(), 1);
+}
+
+/// Only one of them could be unpacked everywhere, and a pack that has both is refused.
+#[cfg(target_os = "linux")]
+#[test]
+fn of_names_that_are_one_on_some_system_the_second_stays() {
+    let scene = Scene::with_session();
+    let folder = format!("a/projects/-home-dev-demo/{ID}/tool-results");
+    scene.put(&format!("{folder}/TOOLU_1.txt"), "other");
+    let (path, packed) = scene.pack(None);
+    let why = "another file in the pack has that name";
+    let left = packed.left.iter().filter(|(_, reason)| *reason == why);
+    let left: Vec<&PathBuf> = left.map(|(path, _)| path).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].starts_with(scene.path(&folder)), "{left:?}");
+    scene.unpack(&path, "b", &[]).unwrap();
+    assert_eq!(scene.files("b").len(), 8);
+}
+
 #[test]
 fn another_session_of_that_id_stays_and_this_one_gets_a_new_id() {
     let scene = Scene::with_session();

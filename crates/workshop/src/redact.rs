@@ -311,6 +311,40 @@ impl Others {
     }
 }
 
+/// The files that go along with a session, each with its place beside another file with its records.
+fn files_beside(session: &Session, to: &Path, cover: &Cover) -> Vec<(Belonging, PathBuf)> {
+    let roots = roots(session);
+    let target = to.with_extension("");
+    let is_its = |one: &Belonging| match one.thing {
+        Thing::Agent | Thing::AgentMeta | Thing::ToolResult | Thing::SideFile => {
+            obstacle(&one.path, &roots).is_none()
+        }
+        Thing::Transcript
+        | Thing::FileHistory
+        | Thing::Todos
+        | Thing::Plan
+        | Thing::IndexRow
+        | Thing::History => false,
+    };
+    let placed = belongings(session).into_iter().skip(1).filter(is_its).map(|one| {
+        let path = match one.path.strip_prefix(session.folder()) {
+            Ok(below) => target.join(name_without(below, cover)),
+            Err(_) => to.with_file_name(one.path.file_name().unwrap_or_default()),
+        };
+        (one, path)
+    });
+    placed.collect()
+}
+
+/// Refuses if one of the files is there that [`write_files`] would write.
+pub fn refuse_files(session: &Session, to: &Path, cover: &Cover) -> Result<(), Error> {
+    let mut places = files_beside(session, to, cover).into_iter().map(|(_, path)| path);
+    match places.find(|path| path.exists()) {
+        Some(path) => Err(Error::Output { path, why: OutputError::Exists }),
+        None => Ok(()),
+    }
+}
+
 /// Writes the files that belong to a session, without their secrets, to where they would belong to
 /// a session with that file. Returns their paths.
 pub fn write_files(
@@ -319,26 +353,8 @@ pub fn write_files(
     cover: &Arc<Cover>,
     force: Force,
 ) -> Result<Vec<PathBuf>, Error> {
-    let roots = roots(session);
-    let target = to.with_extension("");
     let mut written = Vec::new();
-    for one in belongings(session).into_iter().skip(1) {
-        let is_its = match one.thing {
-            Thing::Agent | Thing::AgentMeta | Thing::ToolResult | Thing::SideFile => true,
-            Thing::Transcript
-            | Thing::FileHistory
-            | Thing::Todos
-            | Thing::Plan
-            | Thing::IndexRow
-            | Thing::History => false,
-        };
-        if !is_its || obstacle(&one.path, &roots).is_some() {
-            continue;
-        }
-        let path = match one.path.strip_prefix(session.folder()) {
-            Ok(below) => target.join(name_without(below, cover)),
-            Err(_) => to.with_file_name(one.path.file_name().unwrap_or_default()),
-        };
+    for (one, path) in files_beside(session, to, cover) {
         if path.exists() && force == Force::Never {
             return Err(Error::Output { path, why: OutputError::Exists });
         }

@@ -164,7 +164,7 @@ fn kept_item(
     (path, before): (&Path, Mark),
     after: Option<Mark>,
 ) -> io::Result<Item> {
-    let copy = keep(disk, path, (&begun.folder, number), before)?;
+    let copy = keep(disk, path, (begun, number), before)?;
     if !matches!(copy.how, How::Link { .. }) {
         *by = KeptBy::Copy;
     }
@@ -229,18 +229,26 @@ fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, "the file has changed since it was read")
 }
 
-/// Keeps a file in a folder of the journal, under a number: the file itself, by a hard link; if
-/// that is not possible, a copy.
+/// The hash of a file, if it is in that state.
+pub(crate) fn hash_of(path: &Path, mark: Mark) -> Option<String> {
+    let is_it = || Mark::of(path).ok() == Some(mark);
+    let hash = if is_it() { entry::hash(path, mark.size).ok() } else { None };
+    hash.filter(|_| is_it())
+}
+
+/// Keeps a file in the folder of a change, under a number: the file itself, by a hard link; if that
+/// is not possible, a copy.
 fn keep(
     disk: &mut dyn Disk,
     path: &Path,
-    (folder, number): (&Path, usize),
+    (begun, number): (&Begun, usize),
     was: Mark,
 ) -> io::Result<Kept> {
     let name = number.to_string();
-    let kept = folder.join(&name);
+    let kept = begun.folder.join(&name);
     if disk.link(path, &kept).is_ok() {
-        let sha256 = Some(entry::hash(&kept, was.size)?);
+        let known = begun.hash_of(path, was);
+        let sha256 = Some(known.map_or_else(|| entry::hash(&kept, was.size), Ok)?);
         return Ok(Kept { name, sha256, how: How::Link { taken: 0 } });
     }
     let sha256 = entry::hash(path, was.size)?;
@@ -458,7 +466,7 @@ fn take_back(
     if let Some(is) = is.filter(|_| !is_expected(item, &entry.folder)) {
         let deed = Deed { what: "undo", session: &entry.session, made: None, now };
         let saved = journal.begin(disk, deed, &[]).map_err(failed)?;
-        let copy = keep(disk, &item.path, (&saved.folder, 0), is).map_err(failed)?;
+        let copy = keep(disk, &item.path, (&saved, 0), is).map_err(failed)?;
         let was = Was::There { copy, before: is };
         saved
             .finish(disk, deed, &[Item { path: item.path.clone(), was, after }])

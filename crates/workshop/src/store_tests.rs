@@ -12,7 +12,7 @@ use testkit::Rng;
 
 use super::{
     Begun, Bounds, Changed, Deed, Disk, Entry, Journal, KeptBy, Leaving, Mark, Ready, Real, State,
-    UndoError, create, exchange, replace, replace_and_remove, undo,
+    UndoError, Was, create, exchange, hash_of, replace, replace_and_remove, undo,
 };
 
 const OLD: &[u8] = b"what it was\n";
@@ -246,6 +246,40 @@ fn a_file_is_whole_whenever_the_program_is_stopped() {
         assert!(outcomes[first..].iter().all(|is_new| *is_new), "{outcomes:?}");
         assert!(first > 7 && outcomes.len() - first > 2, "{outcomes:?}");
     }
+}
+
+/// A hash that was computed before is that of the file in that state, and of no other.
+#[test]
+fn a_hash_that_is_known_is_used_for_the_same_state_only() {
+    let hash = |scene: &Scene| match &scene.entries()[0].items[0].was {
+        Was::There { copy, .. } => copy.sha256.clone().unwrap(),
+        Was::Nothing => panic!("it was there"),
+    };
+    let kept = |hashed: &dyn Fn(&Scene, &Begun, Mark)| {
+        let scene = scene();
+        let ready = Ready::at(&scene.path);
+        let begun = scene.journal.begin(&mut Real, deed(), std::slice::from_ref(&ready)).unwrap();
+        write(&ready.temp, NEW);
+        let was = Mark::of(&scene.path).unwrap();
+        hashed(&scene, &begun, was);
+        replace(&mut Real, &begun, deed(), &[ready], &[Some(was)]).unwrap();
+        begun.settle(&mut Real).unwrap();
+        hash(&scene)
+    };
+    let real = kept(&|_, _, _| {});
+    let ahead = kept(&|scene, begun, was| {
+        let hash = hash_of(&scene.path, was).unwrap();
+        begun.hashed(&scene.path, was, hash);
+    });
+    assert_eq!(ahead, real);
+    let told = kept(&|scene, begun, was| begun.hashed(&scene.path, was, "told".to_owned()));
+    assert_eq!(told, "told");
+    let other = kept(&|scene, begun, _| {
+        let other = Mark::of(scene.folder.path()).unwrap();
+        assert_eq!(hash_of(&scene.path, other), None);
+        begun.hashed(&scene.path, other, "told".to_owned());
+    });
+    assert_eq!(other, real);
 }
 
 /// Several files: all of them are new, or after the next write all of them are old.

@@ -253,7 +253,10 @@ impl Prepared {
         if let Some(begun) = begun {
             announce(job, begun, notify)?;
         }
-        let Made { proof, file } = self.make(job, rules)?;
+        let Made { proof, file, old } = self.make(job, rules)?;
+        if let (Some(begun), Some(first), Some(old)) = (begun, self.ready.first(), old) {
+            begun.hashed(&first.path, job.read.was, old);
+        }
         let is_same = proof.written.dropped == 0 && proof.written.altered == 0;
         let is_optional = match job.policy.verb {
             Verb::Strip => true,
@@ -283,7 +286,7 @@ impl Prepared {
     }
 
     fn stage(&self, job: &Job<'_>, rules: Rules) -> Result<Staged, Error> {
-        let Made { proof, file } = self.make(job, rules)?;
+        let Made { proof, file, .. } = self.make(job, rules)?;
         let Temp::Named(named) = file else {
             return Ok(Staged { proof, temp: None, fates: Fates::default() });
         };

@@ -12,7 +12,8 @@ use std::process::Command;
 use files::Durability;
 use transcript::client::change::{self, Rework, Subject, TurnAction};
 use transcript::client::history::Rules;
-use workshop::{Place, Read, Verb};
+use transcript::conversation::place::Session;
+use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::headline::headline;
@@ -60,19 +61,15 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
     };
     let text = match (&args.plan, &draft) {
         (Some(path), _) => {
-            files::read_text(path, LONGEST).map_err(|error| Failure::unreadable(path, error))?
+            let hint = "without `--plan`, your editor opens a plan";
+            files::read_text(path, LONGEST)
+                .map_err(|error| Failure::named_file(path, error, hint))?
         }
         (None, Some(draft)) => draft.edited(world)?,
         (None, None) => made.clone(),
     };
-    let nothing = |world: &mut World, draft: Option<Draft>, why: &str| {
-        if let Some(draft) = draft {
-            draft.remove();
-        }
-        Ok(world.out.note(why)?)
-    };
     if text == made {
-        return nothing(world, draft, "nothing to do: the plan is unchanged");
+        return nothing(world, args, (&session, read), draft, "the plan is unchanged");
     }
     let kept = |failure: Failure| match &draft {
         Some(draft) => failure.with_hint(&format!(
@@ -87,10 +84,10 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
         kept(Failure::usage(format!("{name}, line {}: {}", error.line, error.text), None))
     })?;
     let Some(verbs) = verbs else {
-        return nothing(world, draft, "nothing to do: the plan is empty");
+        return nothing(world, args, (&session, read), draft, "the plan is empty");
     };
     if verbs.iter().all(|verb| *verb == PlanVerb::Keep) {
-        return nothing(world, draft, "nothing to do: every turn is kept");
+        return nothing(world, args, (&session, read), draft, "every turn is kept");
     }
     let mut actions = Vec::new();
     for (number, verb) in (1..).zip(verbs) {
@@ -125,6 +122,28 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
         draft.remove();
     }
     Ok(())
+}
+
+/// Reports that the plan changes nothing; with `--json`, prints the proof.
+fn nothing(
+    world: &mut World,
+    args: &EditArgs,
+    (session, read): (&Session, Read),
+    draft: Option<Draft>,
+    why: &str,
+) -> Result<(), Failure> {
+    if let Some(draft) = draft {
+        draft.remove();
+    }
+    let text = format!("nothing to do: {why}");
+    if !args.target.json {
+        return Ok(world.out.note(&text)?);
+    }
+    let plan = Plan::Change(change::clone(&read.subject));
+    let policy = args.target.policy(Verb::Edit, Place::Beside);
+    let job = surgery::job(world, session, read, plan, policy);
+    let proof = job.proof(Rules::newest())?;
+    surgery::nothing(world, &job, &args.target, proof, &text)
 }
 
 /// The user's editor.

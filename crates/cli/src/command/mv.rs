@@ -16,10 +16,11 @@ use workshop::{
 
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
+use crate::prices;
 use crate::project::lexical;
 use crate::resume_command::resume_command;
 use crate::select;
-use crate::surgery::{self, InPlaceAnyway, Target};
+use crate::surgery::{self, InPlaceAnyway, PriceJson, PriceOfChange, Target};
 use crate::table::{Column, Table};
 use crate::text::{count, grouped, one_line, shown};
 use crate::world::World;
@@ -60,12 +61,12 @@ struct MoveJson<'a> {
     dry_run: bool,
     from: &'a str,
     to: &'a str,
-    sessions: Vec<MovedJson>,
+    sessions: Vec<MovedJson<'a>>,
     undo: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct MovedJson {
+struct MovedJson<'a> {
     session: String,
     from: String,
     to: String,
@@ -73,6 +74,7 @@ struct MovedJson {
     kept: u64,
     paths: u64,
     verdict: [&'static str; 2],
+    price: Option<PriceJson<'a>>,
     resume: String,
 }
 
@@ -262,8 +264,14 @@ fn say(
         };
         resume_command(world, &one.to, &id, cwd.as_deref().or(Some(new)))
     };
+    let prices = prices::in_force(world, None)?;
+    let costs = done
+        .sessions
+        .iter()
+        .map(|one| PriceOfChange::new(world, &one.read, &one.proof, Verb::Move, &prices));
+    let costs: Vec<PriceOfChange<'_>> = costs.collect();
     if args.target.json {
-        let sessions = done.sessions.iter().map(|one| MovedJson {
+        let sessions = done.sessions.iter().zip(&costs).map(|(one, cost)| MovedJson {
             session: one.to.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             from: one.from.display().to_string(),
             to: one.to.display().to_string(),
@@ -271,6 +279,7 @@ fn say(
             kept: one.paths.written.kept,
             paths: one.paths.mapped,
             verdict: [one.proof.before.verdict.name(), one.proof.after.verdict.name()],
+            price: cost.json(),
             resume: resume(world, one),
         });
         let json = MoveJson {
@@ -308,6 +317,7 @@ fn say(
         ]);
     }
     table.write(&mut world.out)?;
+    writeln!(world.out, "price: {}", PriceOfChange::line_of_all(&costs))?;
     if let Some(entry) = &done.entry {
         writeln!(world.out, "undo: quipu undo {entry}")?;
     } else {

@@ -66,6 +66,11 @@ pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure
         let hint = "the original stays beside the new session: add `--in-place` or `--everywhere`";
         return Err(Failure::usage("`--no-undo` alone would keep the secrets", Some(hint)));
     }
+    let with_files = args.target.output.as_deref().filter(|_| args.with_files);
+    if with_files == Some(Path::new("-")) {
+        let hint = "name a file: `-o clean.jsonl --with-files` also writes to the folder `clean`";
+        return Err(Failure::usage("the files cannot go to stdout", Some(hint)));
+    }
     let redactor = Arc::new(args.more.redactor(world.redact_config())?);
     let session = select::session_to_change(world, &args.session)?;
     surgery::when_cold(world, &session, &args.target)?;
@@ -80,6 +85,10 @@ pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure
     let lines = looked.files.first().map(|(.., found)| found.lines.clone()).unwrap_or_default();
     let cover = Arc::new(Cover::new(redactor, looked.values));
     redacted.only_recognized = cover.unpursued();
+    // All of it or nothing.
+    if let Some(path) = with_files.filter(|_| !args.target.dry_run && !args.target.force) {
+        workshop::refuse_files(&session, path, &cover)?;
+    }
     let change = change::redact(&read.subject, &cover, Some(&lines))?;
     let place = if is_in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Redact, place);

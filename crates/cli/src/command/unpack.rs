@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use transcript::client::history::Rules;
-use workshop::Mode;
 use workshop::pack::{
     Became, Manifest, MessageHashes, Pack, PackedSession, Unpacked, Unpacking, repository,
 };
+use workshop::{Error, Mode};
 
 use crate::failure::Failure;
 use crate::out::{BOLD, JSON_VERSION};
@@ -85,7 +85,16 @@ struct UnpackedJson {
 }
 
 pub(crate) fn unpack(world: &mut World, args: &UnpackArgs) -> Result<(), Failure> {
-    let pack = Pack::open(&args.file)?;
+    if args.json && !args.list && !args.yes && !args.dry_run {
+        let hint = "use `--yes` to unpack this; `--list --json` says what it holds";
+        return Err(Failure::usage("nothing was written: `--json` does not ask", Some(hint)));
+    }
+    let pack = Pack::open(&args.file).map_err(|error| match error {
+        Error::Unreadable { path, source } => {
+            Failure::named_file(&path, source, "`quipu pack SESSION -o FILE` makes a pack")
+        }
+        other => other.into(),
+    })?;
     let manifest = pack.manifest();
     if args.list && args.json {
         return Ok(world.out.json(&ListJson {

@@ -4,25 +4,22 @@ use ratatui::style::Style;
 use serde::Serialize;
 use transcript::client::change::{Deed, Proof, Snapshot, Written};
 use transcript::client::check::{Finding, Severity, Verdict};
-use transcript::client::context::NextRequest;
-use transcript::conversation::Conversation;
 use transcript::conversation::place::Thing;
 use transcript::conversation::preview::preview;
 use transcript::conversation::price::Prices;
-use transcript::conversation::turn::Step;
 use transcript::format::secret::Cover;
 use workshop::{Done, Job, Outcome, Place, Verb};
 
 use super::Target;
+use super::price::{PriceJson, PriceOfChange};
 use super::redacted::Redacted;
 use crate::failure::{Failure, reason};
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
 use crate::page::{Lead, Page, label, styled, unstyled};
-use crate::prospect::{self, Payoff, Prospect, ProspectJson};
+use crate::redact::place_without;
 use crate::resume_command::resume_command;
 use crate::text::{count, fit, grouped, line_list, one_line, shown};
-use crate::version;
 use crate::world::World;
 
 /// The report when a job is done.
@@ -45,10 +42,7 @@ pub(super) struct ChangeReport<'a> {
     skipped: Vec<String>,
     /// The name of the change in the journal.
     entry: Option<String>,
-    /// The next message, before and after the change.
-    prospects: Option<[Prospect<'a>; 2]>,
-    /// How many turns and answers the live conversation has.
-    pace: [u64; 2],
+    price: PriceOfChange<'a>,
     /// What was redacted.
     pub(super) redacted: Option<Redacted>,
 }
@@ -81,20 +75,9 @@ impl<'a> ChangeReport<'a> {
         let verb = job.policy.verb;
         // A prompt is cut off there, and a part of a secret is not recognized.
         let prompt = found.prompt.filter(|_| verb != Verb::Redact);
-        let now = prospect::now(world);
-        let next = [&outcome.proof.before, &outcome.proof.after].map(|side| side.next.clone());
-        let prospects = match next {
-            [Some(before), Some(after)] => {
-                let version = version::installed(world.programs());
-                let by = |next: NextRequest| next.continued_by(version.as_deref());
-                Some([before, after].map(|next| Prospect::new(by(next), now, prices)))
-            }
-            _ => None,
-        };
         ChangeReport {
             redacted: None,
-            pace: pace(job.read.subject.conversation()),
-            prospects,
+            price: PriceOfChange::new(world, &job.read, &outcome.proof, verb, prices),
             proof: &outcome.proof,
             verb,
             head: format!("{} of {short}", verb.name()),
@@ -121,6 +104,11 @@ impl<'a> ChangeReport<'a> {
         let skipped = self.skipped.iter_mut();
         for text in [&mut self.title, &mut self.folder].into_iter().chain(skipped) {
             if let Some(shown) = cover.text(text) {
+                *text = shown;
+            }
+        }
+        for text in [&mut self.path, &mut self.resume].into_iter().flatten() {
+            if let Some(shown) = place_without(cover, text) {
                 *text = shown;
             }
         }
@@ -297,7 +285,7 @@ impl<'a> ChangeReport<'a> {
             ("bytes", format!("{} → {}", grouped(before.bytes), grouped(after.bytes)), plain),
             ("sent", format!("{} → {}{saved}", sent(before), sent(after)), plain),
             ("cache", cache, plain),
-            ("price", self.price(), plain),
+            ("price", self.price.line(), plain),
             (
                 "calls",
                 format!(
@@ -310,35 +298,6 @@ impl<'a> ChangeReport<'a> {
             ("reach", self.reach(), plain),
             ("verdict", format!("{} → {}", before.verdict.words(), after.verdict.words()), style),
         ]
-    }
-
-    /// What the next message costs, before and after, and when that pays for itself.
-    fn price(&self) -> String {
-        let Some([before, after]) = &self.prospects else {
-            return "not known: nothing would be sent".to_owned();
-        };
-        let line = after.line();
-        if before.next.tokens == after.next.tokens && before.usage == after.usage {
-            return format!("{line}; as before");
-        }
-        let pays = match Payoff::of(before, after) {
-            _ if before.dollars().is_none() || after.dollars().is_none() => String::new(),
-            // Nobody repairs a session, hides a secret or brings turns back to save tokens.
-            Payoff::Never if !self.verb.saves() => String::new(),
-            Payoff::Never => "; it does not pay for itself".to_owned(),
-            Payoff::AtOnce => "; it pays for itself at once".to_owned(),
-            Payoff::After(calls) => {
-                let turns = count(self.turns_of(calls), "turn");
-                format!("; it pays for itself after {} (about {turns})", count(calls, "request"))
-            }
-        };
-        format!("{line}; before the change {}{pays}", before.price())
-    }
-
-    /// How many turns so many requests are, at the pace of the conversation so far.
-    fn turns_of(&self, requests: u64) -> u64 {
-        let [turns, answers] = self.pace;
-        requests.saturating_mul(turns.max(1)).div_ceil(answers.max(turns).max(1))
     }
 
     /// How many of the recorded messages are sent, before and after; if fewer are recorded, why.
@@ -388,16 +347,7 @@ impl<'a> ChangeReport<'a> {
             after,
             same_messages: *same,
             new_tokens: *new_tokens,
-            price: self.prospects.as_ref().map(|[before, after]| {
-                let pays_after = match Payoff::of(before, after) {
-                    Payoff::Never => None,
-                    Payoff::AtOnce => Some(0),
-                    Payoff::After(calls) => Some(calls),
-                };
-                let pays_after_turns = pays_after.map(|calls| self.turns_of(calls));
-                let (before, after) = (before.json(), after.json());
-                PriceJson { before, after, pays_after, pays_after_turns }
-            }),
+            price: self.price.json(),
             done: deeds,
             remains: self.bad().into_iter().map(Remains::from).collect(),
             along: &self.along,
@@ -406,14 +356,6 @@ impl<'a> ChangeReport<'a> {
             redacted: self.redacted.as_ref(),
         }
     }
-}
-
-/// How many turns and answers a live conversation has.
-fn pace(conversation: &Conversation) -> [u64; 2] {
-    let turns = conversation.turns_in(&conversation.live());
-    let steps = turns.iter().flat_map(|turn| &turn.steps);
-    let answers = steps.filter(|step| matches!(step, Step::Answer { .. })).count();
-    [turns.len() as u64, answers as u64]
 }
 
 /// What a thing is called, one and many.
@@ -457,15 +399,6 @@ struct ProofJson<'a> {
     skipped: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     redacted: Option<&'a Redacted>,
-}
-
-/// What the next message costs.
-#[derive(Serialize)]
-struct PriceJson<'a> {
-    before: ProspectJson<'a>,
-    after: ProspectJson<'a>,
-    pays_after: Option<u64>,
-    pays_after_turns: Option<u64>,
 }
 
 /// The session that was changed.

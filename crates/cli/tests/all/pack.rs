@@ -202,6 +202,25 @@ fn a_terminal_is_asked() {
     assert!(env.path("other/projects/-home-dev-demo").is_dir());
 }
 
+/// What cannot be asked is not done, and a pack that is not there is not found.
+#[test]
+fn nothing_is_unpacked_without_a_yes() {
+    let env = home();
+    ok(&env, &["pack", NESTED, "-o", "p.html"]);
+    for (args, code, says) in [
+        (&["--home", "other", "unpack", "p.html", "--json"][..], 2, "`--json` does not ask"),
+        (&["--home", "other", "unpack", "p.html"], 2, "use `--yes`"),
+        (&["--home", "other", "unpack", "no.html", "--yes"], 3, "there is no file `no.html`"),
+        (&["pack", NESTED, "-o", "no/p.html"], 1, "cannot write `no/p.html`: "),
+    ] {
+        let output = env.output(args);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
+        assert!(errors.contains(says) && !errors.contains(".tmp"), "{args:?}: {errors}");
+    }
+    assert!(!env.path("other").exists());
+}
+
 /// Other programs open it, too.
 #[test]
 fn python_opens_it_as_a_zip_archive() {

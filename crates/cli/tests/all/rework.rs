@@ -349,6 +349,20 @@ fn a_plan_that_changes_nothing_or_is_refused_writes_nothing() {
     assert!(!env.path(&path(NEW)).exists());
 }
 
+/// A program gets the proof also if there is nothing to do, and learns that a file is not there.
+#[test]
+fn a_plan_in_a_file_is_for_programs_too() {
+    let env = talk();
+    env.put("plan", "keep 1\nkeep 2\nkeep 3\nkeep 4\n");
+    let output = env.output(&["edit", TALK, "--plan", "plan", "--json"]);
+    assert!(output.status.success(), "{}", env.show(&output));
+    let proof: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(proof["path"], serde_json::Value::Null);
+    assert_eq!(proof["before"]["bytes"], proof["after"]["bytes"]);
+    let output = run(&env, &["edit", TALK, "--plan", "no-such-plan"]);
+    assert!(output.starts_with("exit 3\n") && output.contains("`no-such-plan`"), "{output}");
+}
+
 /// A refusal says what would be wrong with the result, and where.
 #[test]
 fn a_refusal_says_why() {

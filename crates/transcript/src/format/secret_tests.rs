@@ -208,6 +208,30 @@ fn the_escapes_of_a_url_are_read() {
     }
 }
 
+/// `grep --color` paints what was searched for, which may be a part of a key.
+#[test]
+fn colours_within_a_key_do_not_hide_it() {
+    let redactor = Redactor::default();
+    let shown = |text: &str| Mask::new(&redactor).text(text).into_owned();
+    let (key, red, end) = (noise(36), "\u{1b}[01;31m\u{1b}[K", "\u{1b}[m\u{1b}[K");
+    for (text, wanted) in [
+        (format!("a: {red}ghp_{end}{key}, b"), format!("a: {red}[redacted:github-token], b")),
+        (format!("word{red}ghp_{key}{end}"), format!("word{red}[redacted:github-token]{end}")),
+        // The front of it is a key by itself.
+        (
+            format!("ghp_{}{red}{}{end} x", &key[..31], &key[31..]),
+            format!("[redacted:github-token]{end} x"),
+        ),
+        (
+            format!("{red}TOKEN{end}=\"{key}\""),
+            format!("{red}TOKEN{end}=\"[redacted:assigned-secret]\""),
+        ),
+        (format!("{red}plain{end}"), format!("{red}plain{end}")),
+    ] {
+        assert_eq!(shown(&text), wanted, "{text:?}");
+    }
+}
+
 #[test]
 fn secrets_by_what_stands_around_them() {
     let value = noise(32);
@@ -224,6 +248,8 @@ fn secrets_by_what_stands_around_them() {
         (format!(r#"\\\"dbPassword\\\":\\\"{value}\\\""#), "assigned-secret", &value),
         (format!("DB_PASSWORD='{value}'"), "assigned-secret", &value),
         (format!("<password>{value}</password>"), "assigned-secret", &value),
+        (format!("define('DB_PASSWORD', '{value}');"), "assigned-secret", &value),
+        (format!(r#"store.set( \\\"authToken\\\",\\\"{value}\\\")"#), "assigned-secret", &value),
         (
             format!("AccountKey={value}==;EndpointSuffix=x"),
             "assigned-secret",
@@ -307,6 +333,10 @@ fn names_placeholders_and_code_are_no_secrets() {
         "const token = readToken(file1)",
         "password: Option<String>",
         "Cookie: a=b",
+        "t('password', 'The password must have 8 letters')",
+        "pick(user, 'password', 'address2')",
+        "define('DB_PASSWORD', getenv('DB_PASSWORD_2'))",
+        "['token', 'secret_v2_name']",
         "git push -u origin main; docker run -u 1000:1000 x",
         "[redacted:github-token]: build-20240131",
     ] {

@@ -87,6 +87,17 @@ pub fn in_order<T: Send, E>(
     pieces: usize,
     threads: usize,
     work: impl Fn(usize) -> T + Sync,
+    take: impl FnMut(usize, T) -> Result<(), E>,
+) -> Result<(), E> {
+    in_order_within(WAITING, pieces, threads, work, take)
+}
+
+/// Like [`in_order`]; only so many results for each thread wait to be taken, because they are large.
+pub(crate) fn in_order_within<T: Send, E>(
+    waiting: usize,
+    pieces: usize,
+    threads: usize,
+    work: impl Fn(usize) -> T + Sync,
     mut take: impl FnMut(usize, T) -> Result<(), E>,
 ) -> Result<(), E> {
     let share = threads / pieces.clamp(1, threads.max(1));
@@ -95,7 +106,7 @@ pub fn in_order<T: Send, E>(
         let _share = Share::set(share);
         return (0..pieces).try_for_each(|at| take(at, work(at)));
     }
-    let queue = Queue::new(pieces, threads * WAITING);
+    let queue = Queue::new(pieces, threads * waiting);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

@@ -25,6 +25,22 @@ fn results_come_in_order_and_wait_in_bounds() {
     }
 }
 
+/// Of large results, fewer wait.
+#[test]
+fn no_more_wait_than_was_said() {
+    let (begun, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = |_| {
+        let ahead = begun.fetch_add(1, Ordering::SeqCst) + 1 - taken.load(Ordering::SeqCst);
+        assert!(ahead <= 2 * (3 + 1), "{ahead} wait for 2 threads");
+    };
+    let all = in_order_within(3, 100, 2, work, |_, ()| {
+        thread::sleep(Duration::from_micros(200));
+        taken.fetch_add(1, Ordering::SeqCst);
+        Ok::<(), ()>(())
+    });
+    assert_eq!((all, begun.into_inner()), (Ok(()), 100));
+}
+
 #[test]
 fn an_error_ends_the_work() {
     let begun = AtomicUsize::new(0);

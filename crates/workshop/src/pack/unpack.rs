@@ -182,11 +182,14 @@ impl Workshop {
             };
             let mut mapped = MappedPaths::default();
             let mut finished = finish(&files, &paths, root, &mut mapped)?;
-            let is_known = known.iter().any(|one| one.id == *session.id);
+            let mut known = known.iter().filter(|one| one.id == *session.id).peekable();
+            let is_known = known.peek().is_some();
             let is_taken = |one: &Staged| fs::symlink_metadata(&one.to).is_ok();
             let mut became = Became::New;
             if finished.iter().all(|one| is_same(&one.from, &one.to)) {
                 became = Became::Same;
+            } else if let Some(here) = known.find_map(|one| all_here(&finished, one)) {
+                (became, finished) = (Became::Same, here);
             } else if is_known || finished.iter().any(is_taken) {
                 became = Became::NewId;
                 let new_id = unpacking.new_ids.get(number).cloned();
@@ -411,6 +414,21 @@ fn finish(
     Ok(finished)
 }
 
+/// The files of a session, if all of them are here already, in the folder of another project: a
+/// directory may have several names.
+fn all_here(files: &[Staged], session: &Session) -> Option<Vec<Staged>> {
+    let [folder, here] = [files.first()?.to.parent()?, session.path.parent()?];
+    let there = files.iter().map(|one| {
+        let to = match one.to.strip_prefix(folder) {
+            Ok(below) => here.join(below),
+            Err(_) => one.to.clone(),
+        };
+        Staged { thing: one.thing, from: one.from.clone(), to }
+    });
+    let there: Vec<Staged> = there.collect();
+    there.iter().all(|one| is_same(&one.from, &one.to)).then_some(there)
+}
+
 /// Whether two regular files have the same bytes.
 fn is_same(one: &Path, other: &Path) -> bool {
     let same = || -> io::Result<bool> {
@@ -438,8 +456,10 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Refuses a place that a link leads to. The home, its folders and those of projects may be links
 /// of the user.
 fn refuse_links(path: &Path, home: &Path) -> Result<(), Error> {
-    let below = path.strip_prefix(home).map_or(0, |below| below.components().count());
-    for folder in path.ancestors().skip(1).take(below.saturating_sub(3)) {
+    let below = path.strip_prefix(home).unwrap_or(Path::new(""));
+    let of_user = if below.starts_with("projects") { 2 } else { 1 };
+    let its = below.components().count().saturating_sub(1 + of_user);
+    for folder in path.ancestors().skip(1).take(its) {
         if fs::symlink_metadata(folder).is_ok_and(|found| !found.is_dir()) {
             let why = "a link is in its place".to_owned();
             return Err(Error::InUse { path: folder.to_owned(), why });

@@ -77,8 +77,8 @@ const WINDOW: u64 = 2 << 20;
 const OVERLAP: u64 = 128 << 10;
 
 impl Workshop {
-    /// The files in these homes, in the journal, in the catalog and among drafts in which a secret
-    /// stands.
+    /// The files in these homes, in the catalog and among those that quipu keeps (the journal,
+    /// drafts, what waits to be shipped) in which a secret stands.
     /// `settled` are files that were searched before, and whether a secret stands in them.
     pub fn elsewhere(
         &self,
@@ -142,11 +142,8 @@ impl Workshop {
             let name = path.strip_prefix(&folder).unwrap_or(Path::new("")).to_owned();
             add(path, Stand::Original, name);
         }
-        for (kept, what) in [("undo", Stand::Undo), ("drafts", Stand::Draft)] {
-            let kept = self.folder(kept).map(|root| files_in(&root)).unwrap_or_default();
-            for path in kept {
-                add(path, what, PathBuf::new());
-            }
+        for (path, what) in self.state.iter().flat_map(|state| kept_in(state)) {
+            add(path, what, PathBuf::new());
         }
         for end in ["", "-wal"] {
             if let Some(mut name) = catalog.map(|catalog| catalog.as_os_str().to_owned()) {
@@ -233,13 +230,37 @@ fn name_in(home: &Path, path: &Path) -> PathBuf {
     below.components().skip(known).collect()
 }
 
+/// The files that quipu itself keeps. Images are compressed, and locks have no texts.
+fn kept_in(state: &Path) -> Vec<(PathBuf, Stand)> {
+    let mut kept = Vec::new();
+    for path in files_below(state, &["locks", "snapshots"]) {
+        let below = path.strip_prefix(state).ok().and_then(|below| below.components().next());
+        let what = match below.map(|first| first.as_os_str().to_string_lossy()).as_deref() {
+            Some("undo") => Stand::Undo,
+            Some("drafts") => Stand::Draft,
+            // What waits to be shipped, for example.
+            _ => Stand::File,
+        };
+        kept.push((path, what));
+    }
+    kept
+}
+
 /// The regular files below a folder, by path. Links are not followed.
 fn files_in(root: &Path) -> Vec<PathBuf> {
+    files_below(root, &[])
+}
+
+/// The same without some of the folders in it.
+fn files_below(root: &Path, without: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
+            if depth == 0 && without.iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
             if kind.is_dir() && depth < DEEPEST {
                 open.push((entry.path(), depth + 1));
             } else if kind.is_file() && entry.file_name() != CREDENTIALS {

@@ -410,7 +410,9 @@ pub(super) fn is_same(one: &Path, other: &Path) -> bool {
 /// The SHA-256 of the first `size` bytes of a file; an error if it has fewer.
 pub(super) fn hash(path: &Path, size: u64) -> io::Result<String> {
     let mut hash = Sha256::new();
-    let count = io::copy(&mut files::open(path)?.take(size), &mut hash)?;
+    // In large steps: many files are long.
+    let mut bytes = BufReader::with_capacity(1 << 17, files::open(path)?.take(size));
+    let count = io::copy(&mut bytes, &mut hash)?;
     if count < size {
         Err(io::ErrorKind::UnexpectedEof.into())
     } else {

@@ -9,6 +9,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use files::{Held, Lock};
@@ -90,10 +91,24 @@ pub struct Begun {
     pub folder: PathBuf,
     /// The changes that were removed because they were too old, or too many.
     pub pruned: Leftovers,
+    /// A file that will be kept, and its hash, if that was computed before.
+    hashed: OnceLock<(PathBuf, Mark, String)>,
     _lock: Held,
 }
 
 impl Begun {
+    /// Takes the hash of a file in that state: then the file need not be read again.
+    pub(crate) fn hashed(&self, path: &Path, mark: Mark, sha256: String) {
+        // There is only one.
+        let _ = self.hashed.set((path.to_owned(), mark, sha256));
+    }
+
+    /// The hash of a file in that state, if it is known.
+    pub(super) fn hash_of(&self, path: &Path, mark: Mark) -> Option<String> {
+        let known = self.hashed.get().filter(|(of, state, _)| of == path && *state == mark);
+        known.map(|(.., sha256)| sha256.clone())
+    }
+
     /// Completes an entry: from here on it counts.
     pub(super) fn finish(
         &self,
@@ -260,7 +275,7 @@ impl Journal {
         let made: io::Result<Held> = made();
         // On a full disk every byte counts; what is left here, the next change removes.
         let lock = made.inspect_err(|_| drop(disk.remove_folder(&new)))?;
-        Ok(Begun { name, folder, pruned, _lock: lock })
+        Ok(Begun { name, folder, pruned, hashed: OnceLock::new(), _lock: lock })
     }
 
     /// Begins to undo a change; `ready` are the files that will be restored.
@@ -276,7 +291,8 @@ impl Journal {
         let lock = lock_entry(&entry.folder)?;
         disk.create(&entry.folder.join(INTENT), &serde_json::to_vec(&Intent::of(ready))?)?;
         let (name, folder) = (entry.name.clone(), entry.folder.clone());
-        Ok(Begun { name, folder, pruned: Leftovers::default(), _lock: lock })
+        let (pruned, hashed) = (Leftovers::default(), OnceLock::new());
+        Ok(Begun { name, folder, pruned, hashed, _lock: lock })
     }
 
     /// All changes that can be undone, including damaged ones, newest first.

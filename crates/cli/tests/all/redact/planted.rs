@@ -428,6 +428,70 @@ fn files_go_beside_the_file_of_the_user_only_on_request() {
     assert_eq!(result, "[redacted:github-token:1]");
 }
 
+/// The folder that a session was in is in every record, and in the name of its project's folder.
+#[test]
+fn a_secret_in_the_name_of_the_folder_is_not_printed() {
+    let key = random("a", 36, &mut Rng::new(9));
+    let env = Env::bare();
+    let mut session = Session::default();
+    session.turn("prompt", &format!("use ghp_{key}"));
+    let lines = session.lines.join("\n").replace("/home/dev/demo", &format!("/work/ghp_{key}"));
+    env.put(&format!(".claude/projects/-work-ghp-{key}/{SESSION}.jsonl"), lines + "\n");
+    for args in [
+        &["secrets", "--all"][..],
+        &["secrets", SESSION, "--json"],
+        &["redact", SESSION, "--dry-run"],
+        &["redact", SESSION, "--also", "home"],
+        &["redact", SESSION, "--json"],
+        &["redact", SESSION, "-o", "out.jsonl", "--json"],
+        &["pack", SESSION, "-o", "p.html", "--json"],
+        &["unpack", "p.html", "--list"],
+        &["redact", SESSION, "--in-place", "--force", "--json"],
+    ] {
+        let output = env.output(args);
+        let shown = env.show(&output);
+        assert!(args[0] == "secrets" || output.status.success(), "{args:?}: {shown}");
+        assert!(!shown.contains(&key), "{args:?}: {shown}");
+    }
+    let made = fs::read_to_string(env.path("out.jsonl")).unwrap();
+    assert!(made.contains("\"cwd\":\"/work/[redacted:github-token:1]\""), "{made}");
+}
+
+/// What quipu itself keeps is looked through, not only the journal.
+#[test]
+fn what_waits_to_be_shipped_is_listed() {
+    let key = format!("ghp_{}", random("a", 36, &mut Rng::new(10)));
+    let env = Env::bare();
+    spread(&env, &key);
+    let waits = env.put(".local/state/quipu/receiver/spool/0000000001.batch", format!("\x12{key}"));
+    env.put(".local/state/quipu/receiver/log", "nothing");
+    let output = env.output(&["redact", SESSION, "--dry-run", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let stands = report["redacted"]["stands"].as_array().unwrap().iter();
+    let kept = stands.filter(|one| one["path"].as_str().unwrap().contains(".local"));
+    let kept: Vec<&Value> = kept.collect();
+    assert_eq!(kept, [&json!({"what": "file", "path": waits.display().to_string()})]);
+}
+
+/// Files that would go along are looked at before anything is written.
+#[test]
+fn a_file_that_is_there_already_stops_all_of_it() {
+    let key = format!("ghp_{}", random("a", 36, &mut Rng::new(6)));
+    let env = Env::bare();
+    spread(&env, &key);
+    env.put("clean/s/tool-results/r.txt", "mine");
+    let there = |env: &Env| files(&env.path("clean"));
+    let before = there(&env);
+    for (to, code) in [("clean/s.jsonl", 2), ("-", 2)] {
+        let output = env.output(&["redact", SESSION, "-o", to, "--with-files"]);
+        assert_eq!(output.status.code(), Some(code), "{to}: {}", env.show(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{to}");
+    }
+    assert_eq!(there(&env), before);
+    assert_eq!(fs::read_to_string(&before[0]).unwrap(), "mine");
+    assert!(!env.path("-").exists());
+}
+
 /// What is passed on in other forms hides the same secrets, with the same placeholders.
 #[test]
 fn nothing_is_left_in_what_is_exported() {

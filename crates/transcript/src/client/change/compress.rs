@@ -371,19 +371,19 @@ fn story(
             may_fit.insert(*row);
         }
     }
-    let seeing = Seeing { conversation, may_fit };
-    let found = conversation.look_all(path, |look, row| seeing.row(look, row))?;
+    let seeing = Seeing { conversation, may_fit, calls };
     let ours = ours(conversation, path)?;
     let mut builder = Builder::default();
     let mut starts = starts.iter().peekable();
-    let mut turn = 0;
-    for (at, seen) in found.into_iter().enumerate() {
+    let (mut at, mut turn) = (0, 0);
+    let take = |row: RowId, seen: Seen| {
         while starts.next_if(|start| **start <= at).is_some() {
             turn += 1;
         }
+        at += 1;
         // The turns before a compaction of ours are all here; of others, the summary may say more.
-        if matches!(seen, Seen::Summary(_)) && ours.contains(&path[at]) {
-            continue;
+        if matches!(seen, Seen::Summary(_)) && ours.contains(&row) {
+            return;
         }
         if let (ListCalls::List, Seen::Answer(spoken)) = (calls, &seen) {
             for one in spoken {
@@ -393,7 +393,8 @@ fn story(
             }
         }
         builder.add(turn.max(1), seen);
-    }
+    };
+    conversation.look_each(path, |look, row| seeing.row(look, row), take)?;
     Ok(builder.finish())
 }
 

@@ -74,6 +74,8 @@ struct Source<'a> {
     bytes: Vec<u8>,
     /// Where the last requested range ended.
     end: u64,
+    /// Nothing is read ahead behind this offset.
+    last: u64,
 }
 
 impl Source<'_> {
@@ -91,7 +93,9 @@ impl Source<'_> {
             let is_next = range.start >= self.end && range.start < self.end + AHEAD as u64;
             (self.start, self.end) = (range.start, range.end);
             let ahead = if is_next { 2 * READ_BLOCK } else { AHEAD };
-            let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).max(ahead);
+            let rest = usize::try_from(self.last.saturating_sub(range.start)).unwrap_or(usize::MAX);
+            let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+            let wanted = wanted.max(ahead.min(rest));
             let before = std::mem::take(&mut self.bytes);
             self.bytes = From::new(self.file, range.start).read_up_to(wanted, before)?;
             inside(self).ok_or_else(|| {
@@ -117,7 +121,7 @@ impl<'a> Writing<'a> {
             table,
             change,
             ids,
-            source: Source { file, start: 0, bytes: Vec::new(), end: 0 },
+            source: Source { file, start: 0, bytes: Vec::new(), end: 0, last: u64::MAX },
             out,
             pending: 0..0,
             ready: Vec::new(),
@@ -186,21 +190,32 @@ impl<'a> Writing<'a> {
         let (table, file, change, ids) = (self.table, self.source.file, self.change, self.ids);
         let make = |at: usize| {
             let mut writing = Writing::new(table, file, change, ids, None);
+            // No more than the piece is read, and hardly ever more is written.
+            let [from, to] = [pieces[at].start, pieces[at].end].map(|at| writing.before(at).0);
+            writing.source.last = to;
+            writing.ready.reserve(usize::try_from(to - from).unwrap_or_default());
             let done = writing.rows(pieces[at].clone());
             done.map(|()| (writing.ready, writing.done))
         };
-        threads::in_order(pieces.len(), threads::count(), make, |_, piece: crate::Result<_>| {
-            let (bytes, done): (Vec<u8>, Written) = piece?;
-            // Written without another copy.
-            self.flush()?;
-            self.ready = bytes;
-            self.flush()?;
-            self.done.kept += done.kept;
-            self.done.dropped += done.dropped;
-            self.done.altered += done.altered;
-            self.done.added += done.added;
-            Ok::<(), crate::Error>(())
-        })
+        let count = threads::count();
+        threads::in_order_within(
+            WAITING,
+            pieces.len(),
+            count,
+            make,
+            |_, piece: crate::Result<_>| {
+                let (bytes, done): (Vec<u8>, Written) = piece?;
+                // Written without another copy.
+                self.flush()?;
+                self.ready = bytes;
+                self.flush()?;
+                self.done.kept += done.kept;
+                self.done.dropped += done.dropped;
+                self.done.altered += done.altered;
+                self.done.added += done.added;
+                Ok::<(), crate::Error>(())
+            },
+        )
     }
 
     /// Writes some records, with the gap before each.
@@ -503,8 +518,9 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// How much of the file is one piece. Some dozens of them may wait to be written.
+/// How much of the file is one piece, and how many of them wait for each thread to be written.
 const PIECE: u64 = 256 << 10;
+const WAITING: usize = 4;
 
 /// How much of a gap between records is examined; a longer gap is damage.
 const GAP: u64 = 1 << 16;

@@ -99,7 +99,6 @@ pub(super) fn read(
     let reading =
         PieceReader { conversation, messages: &messages, late: &late, rules, model: &sent.model };
     let rows: Vec<RowId> = before.iter().chain(&sent.rows).copied().collect();
-    let found = conversation.look_all(&rows, |look, row| reading.row(look, row))?;
     let mut pieces = Pieces::default();
     let mut numbers: HashMap<String, u32> = HashMap::new();
     let mut of_calls: HashMap<Id, u32> = HashMap::new();
@@ -111,7 +110,7 @@ pub(super) fn read(
     };
     let mut message = 0;
     let mut list = Vec::new();
-    for found in found {
+    let take = |_, found: Found| {
         for (call, path) in found.files {
             of_calls.insert(call, number(path));
         }
@@ -124,7 +123,8 @@ pub(super) fn read(
             piece.file = attached.or_else(|| of_calls.get(&piece.call?).copied());
             list.push(piece);
         }
-    }
+    };
+    conversation.look_each(&rows, |look, row| reading.row(look, row), take)?;
     list.extend(made_up(sent));
     pieces.list = list;
     Ok(pieces)

@@ -105,12 +105,38 @@ impl Plain {
         Some(plain)
     }
 
+    /// Leaves out the codes that a terminal obeys (`\x1b[31m`), which may stand within a word;
+    /// `None` if there are none.
+    pub(super) fn of_colours(source: &[u8]) -> Option<Plain> {
+        let mut plain = Plain { text: Vec::new(), from: vec![(0, 0)] };
+        let mut done = 0;
+        for at in memchr::memchr_iter(0x1b, source) {
+            let Some(length) = colour(&source[at + 1..]) else { continue };
+            plain.text.extend_from_slice(&source[done..at]);
+            done = at + 1 + length;
+            plain.from.push((plain.text.len(), done));
+        }
+        if done == 0 {
+            return None;
+        }
+        plain.text.extend_from_slice(&source[done..]);
+        Some(plain)
+    }
+
     /// The offset in the source for an offset in the text.
     pub(super) fn source(&self, at: usize) -> usize {
         let part = self.from.partition_point(|(start, _)| *start <= at).saturating_sub(1);
         let (start, source) = self.from[part];
         source + (at - start)
     }
+}
+
+/// The length of the code that a terminal obeys (`[0;31m`), if one follows an escape there.
+pub(super) fn colour(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b"[")?;
+    let numbers = rest.iter().take(LOOK_BACK).take_while(|byte| matches!(byte, 0x20..=0x3f));
+    let numbers = numbers.count();
+    matches!(rest.get(numbers)?, 0x40..=0x7e).then_some(numbers + 2)
 }
 
 /// The printable character that two hexadecimal digits encode.

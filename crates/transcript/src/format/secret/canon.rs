@@ -1,11 +1,16 @@
 //! A text without what can split a secret: escapes of any depth, line breaks, the line numbers of a
-//! listing, signs of a diff, quotes and all other punctuation.
+//! listing, signs of a diff, colours of a terminal, quotes and all other punctuation.
 //!
 //! Two texts that show the same secret, in whatever way, have the same canonical bytes there.
 //! Invariant: every canonical byte knows the whole range of the source that it stands for, so a
 //! range of canonical bytes never begins or ends within an escape.
 
 use std::ops::Range;
+
+use super::border::colour;
+
+/// What a code begins with that a terminal obeys.
+const ESCAPE: u8 = 0x1b;
 
 /// How ambiguous parts of a text are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +55,7 @@ impl Canon {
                 at + 1
             }
             b'\\' => self.escape(text, at, reading),
+            ESCAPE => at + 1 + colour(&text[at + 1..]).unwrap_or(0),
             b'\n' => after_break(text, at + 1, reading),
             b'%' if reading != Escaping::Letters => match hex(text, at + 1, 2) {
                 Some(byte @ 0x20..0x7f) => {
@@ -69,6 +75,7 @@ impl Canon {
             let end = letter + 5;
             match unit {
                 0x0a | 0x0d => return after_break(text, end, reading),
+                0x1b => return end + colour(&text[end..]).unwrap_or(0),
                 0x80.. => {
                     // Compared as it is: no secret that is known by its form has these.
                     let character = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);

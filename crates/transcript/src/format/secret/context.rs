@@ -241,7 +241,9 @@ pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>
     }
     let start = || anchor.start - Class::Word.run_before(&text[..anchor.start], 64);
     let end = anchor.end + Class::Word.run(&text[anchor.end..text.len().min(anchor.end + 32)]);
-    let at = given(text, end).or_else(|| separate(text, start(), end))?;
+    let at = given(text, end)
+        .or_else(|| separate(text, start(), end))
+        .or_else(|| argument(text, start, end))?;
     // Most values are short, and then the name does not matter.
     let (value, is_quoted) = value(text, at).filter(|(value, _)| value.len() >= SHORTEST)?;
     let start = start();
@@ -343,6 +345,17 @@ fn separate(text: &[u8], start: usize, end: usize) -> Option<usize> {
         name.eq_ignore_ascii_case(b"password") && memchr::memmem::find(before, b"login ").is_some()
     };
     (is_option || is_netrc()).then_some(end + 1)
+}
+
+/// The same as the argument of a call that follows the name: `define('DB_PASSWORD', 'x')`.
+fn argument(text: &[u8], start: impl Fn() -> usize, end: usize) -> Option<usize> {
+    let quote = quotes(&text[end..]);
+    let rest = text[end + quote..].strip_prefix(b",").filter(|_| quote > 0)?;
+    let spaces = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let before = text[..start()].strip_suffix(&text[end + quote - 1..end + quote])?;
+    let slashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+    let is_first = before[..before.len() - slashes].trim_ascii_end().ends_with(b"(");
+    (is_first && quotes(&rest[spaces..]) > 0).then_some(end + quote + 1 + spaces)
 }
 
 /// The range of a value, in quotes or up to the first character that cannot belong to it; and

@@ -33,6 +33,8 @@ fn a_known_secret_is_found_in_every_form() {
         format!("{}\\n2\\t{}", halves.0, halves.1),
         format!("{}\n+{}", halves.0, halves.1),
         format!("{}\",\"{}", halves.0, halves.1),
+        format!("{}\u{1b}[01;31m\u{1b}[K{}", halves.0, halves.1),
+        format!("{}\\u001b[0m{}", halves.0, halves.1),
         escaped.clone(),
         escaped.replace('\\', "\\\\\\\\"),
         KEY.replace('_', "%5F"),

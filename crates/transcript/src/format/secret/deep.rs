@@ -1,5 +1,6 @@
 //! Searches a text more thoroughly than what leaves the program in a moment: keys that are wrapped
-//! over several lines, and secrets inside base64 or with the escapes of a URL.
+//! over several lines or have colours in them, and secrets inside base64 or with the escapes of a
+//! URL.
 //!
 //! Also leaves out what only looks like a key inside a long run of base64, such as an image: there,
 //! any few letters occur by chance.
@@ -47,6 +48,23 @@ impl Redactor {
     }
 
     fn find_to<'a>(&'a self, member: Option<&str>, text: &str, depth: usize) -> Vec<Hit<'a>> {
+        let mut hits = self.find_as_it_is(member, text, depth);
+        let Some(plain) = Plain::of_colours(text.as_bytes()) else { return hits };
+        let inner = String::from_utf8_lossy(&plain.text);
+        let mut more = self.find_as_it_is(member, &inner, depth);
+        more.retain(|hit| !hit.range.is_empty());
+        for Hit { range, .. } in &mut more {
+            // Codes behind the secret stay.
+            *range = plain.source(range.start)..plain.source(range.end - 1) + 1;
+        }
+        more.retain(|hit| !is_within(&hits, &hit.range));
+        hits.retain(|hit| !is_in(&more, &hit.range));
+        hits.extend(more);
+        hits.sort_by_key(|hit| hit.range.start);
+        hits
+    }
+
+    fn find_as_it_is<'a>(&'a self, member: Option<&str>, text: &str, depth: usize) -> Vec<Hit<'a>> {
         let bytes = text.as_bytes();
         let mut anchors = Vec::new();
         let has_lines = memchr::memchr(b'\n', bytes).is_some();
@@ -122,6 +140,12 @@ impl Redactor {
 fn is_in(hits: &[Hit<'_>], range: &Range<usize>) -> bool {
     let next = hits.partition_point(|hit| hit.range.end <= range.start);
     hits.get(next).is_some_and(|hit| hit.range.start < range.end)
+}
+
+/// Whether one of some hits, which are in order, contains a range.
+fn is_within(hits: &[Hit<'_>], range: &Range<usize>) -> bool {
+    let next = hits.partition_point(|hit| hit.range.start <= range.start);
+    next.checked_sub(1).is_some_and(|at| range.end <= hits[at].range.end)
 }
 
 /// A key that goes on in the next line, or behind its number in a listing: all lines but the last

@@ -170,7 +170,10 @@ fn each_word(text: &str, mut see: impl FnMut(&[u8])) {
 }
 
 fn begins(text: &[u8], cue: &str) -> bool {
-    text.get(..cue.len()).is_some_and(|start| start.eq_ignore_ascii_case(cue.as_bytes()))
+    let cue = cue.as_bytes();
+    // Most words begin with another letter.
+    text[0].eq_ignore_ascii_case(&cue[0])
+        && text.get(..cue.len()).is_some_and(|start| start.eq_ignore_ascii_case(cue))
 }
 
 /// Whether an output says that its command failed.

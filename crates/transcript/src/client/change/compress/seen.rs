@@ -5,8 +5,9 @@
 
 use hashbrown::HashSet;
 
+use super::ListCalls;
 use super::cue::{self, Failed};
-use crate::conversation::table::{BlockId, RowId};
+use crate::conversation::table::{BlockId, BlockRow, RowId};
 use crate::conversation::{Conversation, Look, tool};
 use crate::format::content::{Block, BlockKind, Message};
 use crate::format::entry::{Entry, Kind};
@@ -51,7 +52,10 @@ pub(super) struct TextSeen {
 #[derive(Debug)]
 pub(super) struct CallSeen {
     pub(super) block: BlockId,
+    /// Its result is read, too.
+    pub(super) is_awaited: bool,
     pub(super) tool: String,
+    /// What it asks for; empty if nothing needs that.
     pub(super) about: String,
     pub(super) file: Option<String>,
     /// The whole list of things to do: what, and whether it is done.
@@ -91,6 +95,8 @@ pub(super) struct Seeing<'a> {
     pub(super) conversation: &'a Conversation,
     /// The prompts that are short enough to be kept word for word.
     pub(super) may_fit: HashSet<RowId>,
+    /// Whether all calls are listed.
+    pub(super) calls: ListCalls,
 }
 
 impl Seeing<'_> {
@@ -138,9 +144,40 @@ impl Seeing<'_> {
             if block.is_repeat || !matches!(block.kind, BlockKind::Text | BlockKind::ToolUse) {
                 continue;
             }
-            spoken.extend(look.block(id, |block| of_answer(id, &block))?.flatten());
+            spoken.extend(look.block(id, |block| self.of_answer(id, &block))?.flatten());
         }
         Ok(if spoken.is_empty() { Seen::Nothing } else { Seen::Answer(spoken) })
+    }
+
+    fn of_answer(&self, id: BlockId, block: &Block<'_>) -> Option<Said> {
+        if block.kind() == BlockKind::Text {
+            let text = block.text()?;
+            return (!text.trim().is_empty()).then(|| Said::Text(of_text(&text)));
+        }
+        let tool = block.tool()?.into_owned();
+        let input = block.get("input")?;
+        let todos = (tool == "TodoWrite").then(|| {
+            let todos = input.get("todos").into_iter().flat_map(Json::elements);
+            let one = |todo: Json<'_>| {
+                let is_done = todo.get("status").is_some_and(|status| status.is("completed"));
+                Some((cue::clean(&todo.get("content")?.text()?, LONGEST_SENTENCE), is_done))
+            };
+            todos.filter_map(one).take(TODOS).collect()
+        });
+        let task = (tool == "TaskUpdate").then(|| {
+            let text = |name: &str| input.get(name).and_then(Json::text).unwrap_or_default();
+            (text("taskId").into_owned(), text("status").into_owned())
+        });
+        let plan = input.get("plan").and_then(Json::text).filter(|_| tool == "ExitPlanMode");
+        let plan = plan.map(|plan| cue::clean(&plan, LONGEST_START));
+        let file = tool::file(block).map(|path| cue::clean(&path, LONGEST_PATH));
+        let table = &self.conversation.table;
+        let result = self.conversation.pairs.of(id);
+        let is_awaited = result.is_some_and(|result| reads(table.block(result), Some(&tool)));
+        let is_named = is_awaited || self.calls == ListCalls::List || tool == NEW_TASK;
+        let about = is_named.then(|| cue::clean(&tool::about(&tool, input), LONGEST_ABOUT));
+        let about = about.unwrap_or_default();
+        Some(Said::Call(CallSeen { block: id, is_awaited, about, file, todos, plan, task, tool }))
     }
 
     /// Of results, only what failed and what commands print is read.
@@ -153,19 +190,26 @@ impl Seeing<'_> {
                 continue;
             };
             let name = table.text(table.block(call).name);
-            if block.kind != BlockKind::ToolResult {
+            if !reads(block, name) {
                 continue;
             }
             if name.is_some_and(decides) && !block.is_error {
                 results.extend(look.block(id, |block| decision(call, &block))?);
-            } else if block.is_error
-                || name.is_some_and(|name| is_shell(name) || name == "TaskCreate")
-            {
+            } else {
                 results.extend(look.block(id, |block| result(call, &block))?);
             }
         }
         Ok(if results.is_empty() { Seen::Nothing } else { Seen::Results(results) })
     }
+}
+
+/// The tool that adds a thing to do.
+pub(super) const NEW_TASK: &str = "TaskCreate";
+
+/// Whether the result of a call of that tool is read.
+fn reads(result: &BlockRow, tool: Option<&str>) -> bool {
+    let is_told = |tool: &str| decides(tool) || is_shell(tool) || tool == NEW_TASK;
+    result.kind == BlockKind::ToolResult && (result.is_error || tool.is_some_and(is_told))
 }
 
 /// Whether the result of a tool is what was decided or found: what the user answered, the plan that
@@ -176,32 +220,6 @@ fn decides(tool: &str) -> bool {
 
 pub(super) fn is_shell(tool: &str) -> bool {
     matches!(tool, "Bash" | "PowerShell")
-}
-
-fn of_answer(id: BlockId, block: &Block<'_>) -> Option<Said> {
-    if block.kind() == BlockKind::Text {
-        let text = block.text()?;
-        return (!text.trim().is_empty()).then(|| Said::Text(of_text(&text)));
-    }
-    let tool = block.tool()?.into_owned();
-    let input = block.get("input")?;
-    let todos = (tool == "TodoWrite").then(|| {
-        let todos = input.get("todos").into_iter().flat_map(Json::elements);
-        let one = |todo: Json<'_>| {
-            let is_done = todo.get("status").is_some_and(|status| status.is("completed"));
-            Some((cue::clean(&todo.get("content")?.text()?, LONGEST_SENTENCE), is_done))
-        };
-        todos.filter_map(one).take(TODOS).collect()
-    });
-    let task = (tool == "TaskUpdate").then(|| {
-        let text = |name: &str| input.get(name).and_then(Json::text).unwrap_or_default();
-        (text("taskId").into_owned(), text("status").into_owned())
-    });
-    let plan = input.get("plan").and_then(Json::text).filter(|_| tool == "ExitPlanMode");
-    let plan = plan.map(|plan| cue::clean(&plan, LONGEST_START));
-    let file = tool::file(block).map(|path| cue::clean(&path, LONGEST_PATH));
-    let about = cue::clean(&tool::about(&tool, input), LONGEST_ABOUT);
-    Some(Said::Call(CallSeen { block: id, about, file, todos, plan, task, tool }))
 }
 
 fn of_text(text: &str) -> TextSeen {

@@ -7,7 +7,7 @@
 use hashbrown::HashMap;
 
 use super::cue::Failed;
-use super::seen::{CallSeen, PromptSeen, ResultSeen, Said, Seen, TextSeen, is_shell};
+use super::seen::{CallSeen, NEW_TASK, PromptSeen, ResultSeen, Said, Seen, TextSeen, is_shell};
 use crate::conversation::table::BlockId;
 
 /// What happened.
@@ -88,7 +88,7 @@ pub(super) struct Builder {
     story: Story,
     files: HashMap<String, usize>,
     commands: HashMap<String, usize>,
-    /// Calls that have no result yet.
+    /// Calls whose results are still to be read.
     open: HashMap<BlockId, CallSeen>,
     /// Things to do by number: what, and its state.
     tasks: Vec<(String, String)>,
@@ -151,7 +151,7 @@ impl Builder {
         if let Some(todos) = &call.todos {
             self.todos.clone_from(todos);
         }
-        if call.tool == "TaskCreate" {
+        if call.tool == NEW_TASK {
             self.tasks.push((call.about.clone(), String::new()));
         }
         if let Some((number, state)) = &call.task
@@ -164,7 +164,9 @@ impl Builder {
         if let Some(path) = &call.file {
             self.file(turn, path, &call.tool);
         }
-        self.open.insert(call.block, call);
+        if call.is_awaited {
+            self.open.insert(call.block, call);
+        }
     }
 
     fn file(&mut self, turn: usize, path: &str, tool: &str) {
@@ -202,7 +204,7 @@ impl Builder {
         if is_command {
             self.command(turn, &call, &result);
         }
-        if result.failed == Failed::No || call.tool == "TaskCreate" {
+        if result.failed == Failed::No || call.tool == NEW_TASK {
             return;
         }
         let what = if is_command { call.about } else { format!("{} {}", call.tool, call.about) };
