@@ -63,8 +63,6 @@ pub(crate) fn script() -> Markup {
 pub(crate) fn page(title: &str, base: &str, body: &Markup) -> String {
     html! {
         (head(&format!("{title} · quipu"), None))
-        // Nothing is drawn before the script has gone to where the page begins.
-        link rel="expect" href="#end" blocking="render";
         body data-form="page" data-root=(base) {
             a.skip href="#main" { "Skip to the content" }
             header.top {
@@ -79,7 +77,6 @@ pub(crate) fn page(title: &str, base: &str, body: &Markup) -> String {
             (body)
             (dialogs())
             (script())
-            div id="end" {}
         }
     }
     .into_string()
