@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
-use transcript::conversation::place::{Session, agents, secrets};
+use transcript::conversation::place::{FoundSecrets, Session, agents, find_secrets};
 use transcript::format::secret::{Cover, Custom, Mask, Redactor};
 
 use crate::failure::Failure;
@@ -244,9 +244,14 @@ fn compiled(config: &RedactConfig) -> Result<Vec<Box<dyn Custom>>, Failure> {
 /// The secrets of a session, by these rules. They are looked for in all of its files, so that
 /// each is hidden wherever it stands, as `quipu redact` does.
 pub(crate) fn cover_of(redactor: Arc<Redactor>, session: &Session) -> Result<Cover, Failure> {
-    let values = secrets(session, agents(session), &redactor);
-    let values = values.map_err(|error| Failure::mixed(&session.path, error))?;
-    Ok(Cover::new(redactor, values))
+    let found = secrets_of(&redactor, session)?;
+    Ok(Cover::new(redactor, found.values))
+}
+
+/// The same secrets, and where they were seen.
+pub(crate) fn secrets_of(redactor: &Redactor, session: &Session) -> Result<FoundSecrets, Failure> {
+    let found = find_secrets(session, agents(session), redactor);
+    found.map_err(|error| Failure::mixed(&session.path, error))
 }
 
 /// Where something is, without the secrets in it; `None` if it has none. What is hidden only on

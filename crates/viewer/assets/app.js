@@ -383,6 +383,7 @@
       link.append(text.slice(Math.max(0, at - 50), at), mark, text.slice(at + needle.length, at + 100)); row.append(link); all.append(row);
     }
     found.replaceChildren(number, all);
+    if (hits.length > 100) { const more = doc.createElement('p'); more.className = 'addition'; more.textContent = 'and ' + (hits.length - 100) + ' more: add a word'; found.append(more); }
   };
   const showFound = (from) => {
     if (!colours.find || !field || !field.value.trim()) return;

@@ -127,7 +127,8 @@ impl Body<'_, '_> {
     /// The input: its members that are texts, as texts.
     fn asked(&self) -> Markup {
         let Some(input) = self.input() else {
-            return html! { pre.code tabindex="0" { (T(start(self.json(), ON_PAGE).0)) } };
+            let (head, left) = start(self.json(), ON_PAGE);
+            return html! { pre.code tabindex="0" { (T(head)) } (self.unshown(left)) };
         };
         let members: Vec<(String, String)> = input
             .members()
@@ -144,11 +145,18 @@ impl Body<'_, '_> {
                 dl.input {
                     @for (name, value) in &members {
                         dt { (T(name)) }
-                        dd { (T(start(value, IN_FILE).0)) }
+                        @let (head, left) = start(value, IN_FILE);
+                        dd { (T(head)) (self.unshown(left)) }
                     }
                 }
             }
         }
+    }
+
+    /// A note that the rest of what was asked is left out: the record has all of it.
+    fn unshown(&self, left: usize) -> Markup {
+        let line = self.call.line;
+        html! { @if left > 0 { p.addition { (size(left as u64)) " more: in the record on line " (line) } } }
     }
 
     fn most(&self) -> usize {
@@ -435,7 +443,10 @@ impl Body<'_, '_> {
         Some(html! {
             (self.asked())
             ul.hits { (PreEscaped(out)) }
-            @for text in &texts { div.prose { (prose(start(text, self.most()).0)) } }
+            @for text in &texts {
+                @let (head, left) = start(text, self.most());
+                div.prose { (prose(head)) } (self.left(left))
+            }
         })
     }
 

@@ -385,10 +385,13 @@ impl<'a> Drawing<'a> {
             },
             Some(Piece::Other { kind, json, .. }) => {
                 let json = self.masked_json(json.as_str());
+                let shown = crate::escape::indented(&json);
+                let (head, left) = start(&shown, LONG);
                 html! {
                     details.item.aside id=(anchor) {
                         summary { span.who { (line(&self.masked(kind), 60)) } " " span.facts { (size(json.len() as u64)) } }
-                        pre.code data-lang="json" tabindex="0" { (T(start(&crate::escape::indented(&json), LONG).0)) }
+                        pre.code data-lang="json" tabindex="0" { (T(head)) }
+                        @if left > 0 { p.addition { (size(left as u64)) " more: in the record on line " (block.line) } }
                     }
                 }
             }

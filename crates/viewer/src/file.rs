@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 use maud::{Markup, PreEscaped, html};
 use transcript::Session;
+use transcript::client::check::{check_alone, check_unsearched};
+use transcript::client::history::Rules;
+use transcript::conversation::place::{FoundSecrets, agents};
 use transcript::conversation::price::Prices;
 use transcript::format::secret::{Cover, Mask, Redactor};
 use transcript::format::threads;
@@ -69,9 +72,22 @@ pub enum FileError {
 pub struct Source(Opened);
 
 impl Source {
-    /// Reads and checks a session: its findings are drawn at their lines.
+    /// Reads and checks a session, by the rules of the newest client alone: its findings are drawn
+    /// at their lines.
     pub fn open(session: &Session, redactor: &Arc<Redactor>) -> transcript::Result<Source> {
-        Opened::open_checked(session.clone(), redactor).map(Source)
+        let checked = check_alone(session, agents(session), Rules::newest(), redactor)?;
+        Opened::of_checked(session.clone(), checked).map(Source)
+    }
+
+    /// The same without a search for secrets, which somebody else does.
+    pub fn open_unsearched(session: &Session) -> transcript::Result<Source> {
+        let checked = check_unsearched(session, agents(session), Rules::newest())?;
+        Opened::of_checked(session.clone(), checked).map(Source)
+    }
+
+    /// Adds what was found to the findings.
+    pub fn add_secrets(&mut self, found: &FoundSecrets) {
+        self.0.add_secrets(found);
     }
 
     /// How many turns the live branch has.

@@ -2,9 +2,10 @@
 //!
 //! Invariant: a page has a bounded number of rows, however many sessions there are.
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use index::search::{Query, Wish};
+use index::search::{FoundSession, Query, Wish};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
@@ -12,14 +13,18 @@ use crate::escape::{T, line};
 use crate::library::{Library, Listed};
 use crate::page;
 use crate::plot::columns;
-use crate::usage_page::periods;
-use crate::words::{count, size_of};
+use crate::usage_page::{periods, title};
+use crate::words::{count, grouped, size_of};
 use index::usage::{By, Filter, Question, report};
 
 /// How many rows are sent at once.
 const ROWS: usize = 100;
 /// How many days the plot has.
 const DAYS_IN_PLOT: usize = 60;
+/// How many projects can be chosen.
+const PROJECTS: usize = 500;
+/// How many sessions the catalog names for some words.
+const FOUND: usize = 200;
 
 /// How long ago sessions may have been written.
 const DAYS: [(Option<u32>, &str); 5] = [
@@ -56,8 +61,11 @@ pub(crate) fn home(library: &Library, root: &str, wanted: &Wanted) -> String {
                     autocomplete="off" placeholder="Words, titles, folders ( / )"; }
                 label { span { "Project" } select name="project" {
                     option value="" { "all projects" }
-                    @for project in projects.iter().take(500) {
+                    @for project in projects.iter().take(PROJECTS) {
                         option value=(T(project)) selected[*project == wanted.project] { (line(project, 60)) }
+                    }
+                    @if projects.len() > PROJECTS {
+                        option disabled { "and " (projects.len() - PROJECTS) " more: search for their folders" }
                     }
                 } }
                 label { span { "Sort" } select name="sort" {
@@ -103,7 +111,7 @@ pub(crate) fn plot(library: &Library, root: &str) -> Markup {
     let points = periods(By::Day, &report.rows, DAYS_IN_PLOT);
     html! {
         @if points.len() > 1 {
-            (columns("Cost by day, at list prices", ["day", "cost"], &points))
+            (columns(&title(By::Day, points.len(), DAYS_IN_PLOT), ["day", "cost"], &points))
             p.facts { a href={ (root) "usage" } { "More about usage" } }
         }
     }
@@ -150,8 +158,9 @@ fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
                 @if let Some(tag) = &one.seen.tag { span.tag { (line(tag, 40)) } }
                 @if one.is_deleted { span.error { "deleted by the client" } }
                 @for trouble in &one.seen.troubles { span.error { (trouble.name()) } }
-                @if !one.is_deleted { span.health data-health=(one.key) {} }
                 code { (T(&one.id.chars().take(8).collect::<String>())) }
+                // Known later: it moves nothing.
+                @if !one.is_deleted { span.health data-health=(one.key) {} }
             }
             @if let Some(snippet) = snippet { p.snippet { (T(snippet)) } }
         }
@@ -162,6 +171,19 @@ fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
 #[allow(clippy::disallowed_methods, reason = "a server that runs for days has to ask the clock")]
 fn now() -> SystemTime {
     SystemTime::now()
+}
+
+/// What is said if the catalog did not name all sessions that have the words in their texts.
+fn left_out(named: usize, all: usize) -> String {
+    if all > named {
+        format!(
+            "the best {} of {} with these words in their texts",
+            grouped(named as u64),
+            grouped(all as u64)
+        )
+    } else {
+        "there was no time to search all texts: add a word".to_owned()
+    }
 }
 
 type Fitting = Vec<(Listed, Option<String>)>;
@@ -202,7 +224,8 @@ fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Opt
                 .map(|one| (one.clone(), None))
                 .collect();
             match searched(library, words) {
-                Some(hits) => {
+                Some((hits, left_out)) => {
+                    note = left_out;
                     for (path, snippet) in hits {
                         if let Some(known) = found.iter_mut().find(|(one, _)| one.path == path) {
                             known.1 = Some(snippet);
@@ -232,14 +255,17 @@ fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Opt
     (found, note)
 }
 
-/// The sessions in which the catalog finds these words, with a snippet of each.
-fn searched(library: &Library, words: &str) -> Option<Vec<(std::path::PathBuf, String)>> {
+/// Sessions with a snippet of each, and a note if there are more.
+type Hits = (Vec<(PathBuf, String)>, Option<String>);
+
+/// The sessions in which the catalog finds these words.
+fn searched(library: &Library, words: &str) -> Option<Hits> {
     let query: Query = Query::parse(words).ok()?;
     let roots = library.roots();
     let wish = Wish {
         homes: &roots,
         projects: None,
-        limit: 200,
+        limit: FOUND,
         hits: 1,
         patience: Duration::from_secs(2),
         redactor: &library.redactor,
@@ -247,15 +273,14 @@ fn searched(library: &Library, words: &str) -> Option<Vec<(std::path::PathBuf, S
         now: now(),
     };
     let found = library.with_catalog(|catalog| catalog.search(&query, &wish).ok())??;
-    Some(
-        found
-            .sessions
-            .into_iter()
-            .map(|one| {
-                let snippet =
-                    one.hits.first().map(|hit| hit.snippet.text.clone()).unwrap_or_default();
-                (one.path, snippet)
-            })
-            .collect(),
-    )
+    let note = found.is_cut.then(|| left_out(found.sessions.len(), found.total));
+    let snippet = |one: FoundSession| {
+        let first = one.hits.into_iter().next();
+        (one.path, first.map(|hit| hit.snippet.text).unwrap_or_default())
+    };
+    Some((found.sessions.into_iter().map(snippet).collect(), note))
 }
+
+#[cfg(test)]
+#[path = "home_tests.rs"]
+mod tests;

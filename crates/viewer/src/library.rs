@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use index::catalog::{Catalog, Work, root_of};
 use sha2::{Digest, Sha256};
 use transcript::Session;
-use transcript::client::check::check_alone;
+use transcript::client::check::check_unsearched;
 use transcript::client::history::Rules;
 use transcript::conversation::place::{Home, agents};
 use transcript::conversation::preview::{Preview, preview};
@@ -406,7 +406,7 @@ impl Library {
             return None;
         }
         let agents = agents(&session);
-        let checked = check_alone(&session, agents, Rules::newest(), &Arc::default()).ok()?;
+        let checked = check_unsearched(&session, agents, Rules::newest()).ok()?;
         let word = checked.report.verdict.name();
         lock(&self.health).insert(name, word);
         Some(word)

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use transcript::client::check::{Report, check_alone, check_with};
+use transcript::client::check::{Checked, Report, check_with};
 use transcript::client::context::{self, Group, GroupBy};
 use transcript::client::history::Rules;
 use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::graph::ChainId;
-use transcript::conversation::place::agents;
+use transcript::conversation::place::{FoundSecrets, agents};
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
 use transcript::conversation::table::{BlockId, GrowingTable, RowId};
@@ -227,13 +227,8 @@ impl Opened {
         Opened::of_family(session, family)
     }
 
-    /// Opens a session that is also checked, by the rules of the newest client alone: the file is
-    /// read once for both.
-    pub(crate) fn open_checked(
-        session: Session,
-        redactor: &Arc<Redactor>,
-    ) -> transcript::Result<Opened> {
-        let checked = check_alone(&session, agents(&session), Rules::newest(), redactor)?;
+    /// Opens a session that was also checked: the file is read once for both.
+    pub(crate) fn of_checked(session: Session, checked: Checked) -> transcript::Result<Opened> {
         let family = WithAgents::of_main(checked.main, agents(&session));
         let opened = Opened::of_family(session, family)?;
         // Nobody has asked yet.
@@ -366,6 +361,13 @@ impl Opened {
                 .map_err(|error| error.to_string())
         });
         report.as_ref().map_err(String::as_str)
+    }
+
+    /// Adds the secrets of the session to what `check` has found, if it was asked before.
+    pub(crate) fn add_secrets(&mut self, found: &FoundSecrets) {
+        if let Some(Ok(report)) = self.report.get_mut() {
+            report.add_secrets(&self.family.main.table, &self.session.path, found);
+        }
     }
 
     /// What `check` has found, if it was asked before.

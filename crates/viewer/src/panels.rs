@@ -22,14 +22,15 @@ use crate::opened::{DEAD_ENDS, DeadEnd, Flow, FlowName, Opened};
 use crate::plot::{Point, area, bars};
 use crate::words::{and_more, cost, count, grouped, local, short, time};
 
-/// The names of the panels, with their titles, in order.
+/// The names of the panels, with their titles, in order. The turns are the last: they are listed
+/// when the page is there already, and nothing below them moves.
 pub(crate) const PANELS: [(&str, &str); 6] = [
-    ("turns", "Turns"),
     ("branches", "Branches and forks"),
     ("agents", "Sub-agents"),
     ("commits", "Commits"),
     ("context", "Context"),
     ("check", "Will it resume?"),
+    ("turns", "Turns"),
 ];
 
 /// How many turns are listed at once on a page, and in a file.
@@ -39,6 +40,8 @@ const LISTED_IN_FILE: usize = 2_000;
 const BESIDE: usize = 50;
 const AGENTS: usize = 500;
 const GROUPS: usize = 12;
+/// How many sub-agents are in the cost of a session.
+const PRICED: usize = 2_000;
 /// How deep dead ends are listed below each other; what is deeper is beside the deepest.
 const DEEPEST: usize = 12;
 
@@ -364,7 +367,7 @@ pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
     let seen = &opened.seen;
     let table = &opened.family.main.table;
     let mut all = opened.spending(&opened.live, drawing.prices);
-    for at in 0..opened.family.agents.len().min(2_000) {
+    for at in 0..opened.family.agents.len().min(PRICED) {
         if let Some(flow) = opened.flow(FlowName::Agent(at)) {
             all += opened.spending(&flow, drawing.prices);
         }
@@ -383,7 +386,7 @@ pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
             span { (count(table.rows().len(), "record")) }
             @if !opened.family.agents.is_empty() { span { (count(opened.family.agents.len(), "sub-agent")) } }
             @if let Some(cost) = cost(&all) { span.cost title="The live branch with its sub-agents, by list prices" {
-                (cost) } }
+                (cost) @if opened.family.agents.len() > PRICED { ", with " (grouped(PRICED as u64)) " of the sub-agents" } } }
             @if table.damaged > 0 { span.error { (table.damaged) " damaged" } }
         }
     }

@@ -7,6 +7,10 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use crate::escape::T;
+use crate::words::count;
+
+/// How many rows the table behind an area has, the last ones.
+const ROWS: usize = 200;
 
 /// One value of a plot.
 #[derive(Clone, Debug)]
@@ -100,7 +104,33 @@ pub(crate) fn area(title: &str, heads: [&str; 2], points: &[Point], full: Option
                     line.limit x1="0" x2="1000" y1=(y) y2=(y) {}
                 }
             }
-            details { summary { "Table" } (bars(title, heads, &points[points.len().saturating_sub(200)..])) }
+            @let before = points.len().saturating_sub(ROWS);
+            details { summary { "Table" }
+                @if before > 0 { p.addition { (count(before, "earlier row")) " left out" } }
+                (bars(title, heads, &points[before..]))
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_is_cut_says_so() {
+        let point = |number: usize| Point {
+            name: format!("Turn {number}"),
+            value: 1.0,
+            shown: "1".to_owned(),
+            link: None,
+        };
+        let drawn = |count: usize| {
+            let points: Vec<Point> = (0..count).map(point).collect();
+            area("Tokens", ["turn", "tokens"], &points, None).into_string()
+        };
+        let (all, cut) = (drawn(200), drawn(203));
+        assert!(all.contains("Turn 0<") && !all.contains("left out"), "{all}");
+        assert!(cut.contains("3 earlier rows left out") && !cut.contains("Turn 2<"), "{cut}");
     }
 }

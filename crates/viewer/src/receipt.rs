@@ -14,6 +14,8 @@ use crate::words::{count, grouped};
 
 /// How many entries of a list are shown, the newest.
 const MOST: usize = 20;
+/// How many turns the table has, the newest.
+const TURNS: usize = 100;
 /// How many bytes are read for all receipts of a file: each reads the session again.
 const READ_FOR_FILE: u64 = 40 << 20;
 
@@ -80,12 +82,14 @@ pub(crate) fn receipt(drawing: &Drawing<'_>, number: usize) -> Markup {
             }
             @if list.len() > MOST { p { "and " (list.len() - MOST) " older" } }
         }
+        @if found.receipt.missed.more > 0 { p { "and " (grouped(found.receipt.missed.more as u64)) " more of these" } }
         @if !kinds.is_empty() {
+            @let turns = found.receipt.by_turn();
             div.wide tabindex="0" { table.figures {
                 caption { "Blocks that are lost, by turn" }
                 thead { tr { th scope="col" { "turn" } @for kind in &kinds { th scope="col" { (kind.name()) } } } }
                 tbody {
-                    @for (number, counts) in found.receipt.by_turn().iter().rev().take(MOST * 5) {
+                    @for (number, counts) in turns.iter().rev().take(TURNS) {
                         tr {
                             th scope="row" { (turn(*number)) }
                             @for kind in &kinds {
@@ -95,6 +99,7 @@ pub(crate) fn receipt(drawing: &Drawing<'_>, number: usize) -> Markup {
                     }
                 }
             } }
+            @if turns.len() > TURNS { p { "and " (count(turns.len() - TURNS, "older turn")) } }
         }
     }
 }

@@ -77,6 +77,9 @@ fn text_reply(body: String) -> Reply {
     Reply { status: 200, kind: "text/plain; charset=utf-8", body }
 }
 
+/// How many windows of a turn are beside another turn.
+const WINDOWS_OF_A_TURN: usize = 8;
+
 type Answer = Option<transcript::Result<Reply>>;
 
 impl Pages {
@@ -281,13 +284,20 @@ impl Pages {
         at: usize,
     ) -> transcript::Result<Reply> {
         let first = flow.window_of_turn(at);
+        let has = |number: &usize| flow.windows[*number].parts.iter().any(|part| part.0 == at);
+        let windows: Vec<usize> = (first..flow.windows.len()).take_while(has).collect();
         let mut parts = Vec::new();
-        for number in first..flow.windows.len().min(first + 8) {
-            if flow.windows[number].parts.iter().any(|part| part.0 == at) {
-                parts.push(drawing.window_of(flow, number, &|turn| turn == at)?);
-            }
+        for number in windows.iter().take(WINDOWS_OF_A_TURN) {
+            parts.push(drawing.window_of(flow, *number, &|turn| turn == at)?);
         }
-        let part = html! { @for part in &parts { (part) } };
+        let page = drawing.base.trim_end_matches('/');
+        let whole = format!("{page}?flow={}&turn={}", flow.name.text(), at + 1);
+        let part = html! {
+            @for part in &parts { (part) }
+            @if windows.len() > WINDOWS_OF_A_TURN {
+                p { a.more href=(whole) { "All of this turn, in its conversation" } }
+            }
+        };
         Ok(self.part(address, &format!("Turn {}", at + 1), &part))
     }
 

@@ -33,7 +33,8 @@ pub(crate) fn usage(library: &Library, root: &str, by: &str) -> String {
     let question =
         Question { by, filter: &filter, prices: &library.prices, zone: &zone, block_ends: &[] };
     let found = report(&ledger, &question);
-    let title = format!("Cost by {}, at list prices", by.name());
+    let points = if by.is_time() { periods(by, &found.rows, PERIODS) } else { Vec::new() };
+    let title = title(by, points.len(), PERIODS);
     let body = html! {
         main id="main" tabindex="-1" class="home" {
             h1 { "Usage" }
@@ -43,7 +44,7 @@ pub(crate) fn usage(library: &Library, root: &str, by: &str) -> String {
                         by).then_some("true")] { (choice.name()) }
                 }
             }
-            @if by.is_time() { (columns(&title, [by.name(), "cost"], &periods(by, &found.rows, PERIODS))) }
+            @if by.is_time() { (columns(&title, [by.name(), "cost"], &points)) }
             @else {
                 @let rows = found.rows.iter().take(BARS);
                 @let name = |row: &Row| one_line(&library.masked(&row.key), 80);
@@ -84,6 +85,13 @@ pub(crate) fn usage(library: &Library, root: &str, by: &str) -> String {
         }
     };
     page::page("Usage", root, &body)
+}
+
+/// What a plot of that many rows is called. If it has the most that fit, it says which they are.
+pub(crate) fn title(by: By, shown: usize, most: usize) -> String {
+    let name = by.name();
+    let last = if shown < most { String::new() } else { format!(" of the last {most} {name}s") };
+    format!("Cost by {name}{last}, at list prices")
 }
 
 fn messages(sum: &Spending) -> String {

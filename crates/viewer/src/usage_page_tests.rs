@@ -28,3 +28,10 @@ fn times_on_which_nothing_was_used_are_in_a_plot() {
     assert_eq!(names(By::Day, &["0001-01-01", "2026-01-01"], 2), "-2025-12-31 2026-01-01");
     assert_eq!(names(By::Day, &["unknown"], 9), "");
 }
+
+#[test]
+fn a_plot_that_is_cut_says_which_days_it_has() {
+    assert_eq!(title(By::Day, 59, 60), "Cost by day, at list prices");
+    assert_eq!(title(By::Day, 60, 60), "Cost by day of the last 60 days, at list prices");
+    assert_eq!(title(By::Model, 0, 370), "Cost by model, at list prices");
+}

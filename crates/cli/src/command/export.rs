@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Subcommand;
 use files::NewAccess;
@@ -11,7 +12,7 @@ use transcript::conversation::markdown::Writer;
 use transcript::conversation::place::Session;
 use transcript::conversation::preview::preview;
 use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
-use transcript::format::secret::{JsonMask, Mask};
+use transcript::format::secret::{Cover, JsonMask, Mask, Redactor};
 use viewer::file::FileError;
 use viewer::{FileWish, Source, write_end, write_file};
 use workshop::pack::{PackPage, Packing, pack};
@@ -23,7 +24,7 @@ use crate::failure::Failure;
 use crate::out::{HarmlessJson, JSON_VERSION, Visible, write_json};
 use crate::outside::outside_of_homes;
 use crate::prices;
-use crate::redact::{HidingArgs, hidden};
+use crate::redact::{HidingArgs, hidden, secrets_of};
 use crate::select;
 use crate::turn_list::TurnList;
 use crate::view_args::ViewArgs;
@@ -161,16 +162,15 @@ fn write_markdown(
 
 fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
-    let redactor = args.hiding.redactor(world.redact_config())?.unwrap_or_else(|| world.redactor());
-    let config = world.redact_config();
-    // Neither needs the other, and parts of both are work for one thread.
-    let (source, cover) = std::thread::scope(|scope| {
-        let source = scope.spawn(|| Source::open(&session, &redactor));
-        let cover = args.hiding.cover(config, &session);
-        let panicked = |_| Err(std::io::Error::other("a worker thread panicked").into());
-        (source.join().unwrap_or_else(panicked), cover)
-    });
-    let (source, cover) = (source?, cover?);
+    let hiding = args.hiding.redactor(world.redact_config())?;
+    let (source, cover) = match &hiding {
+        Some(redactor) => {
+            let (source, cover) = searched(&session, redactor)?;
+            (source, Some(cover))
+        }
+        None => (Source::open(&session, &world.redactor())?, None),
+    };
+    let redactor = hiding.unwrap_or_else(|| world.redactor());
     let prices = prices::in_force(world, None)?;
     let turns = match &args.turns {
         Some(list) => Some(list.among(source.count_turns())?),
@@ -197,6 +197,20 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
     };
     let note = hidden(&hidden_by_kind);
     Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
+}
+
+/// A session that was read and checked, and its secrets, which are looked for only once.
+fn searched(session: &Session, redactor: &Arc<Redactor>) -> Result<(Source, Cover), Failure> {
+    // Neither needs the other, and parts of both are work for one thread.
+    let (source, found) = std::thread::scope(|scope| {
+        let source = scope.spawn(|| Source::open_unsearched(session));
+        let found = secrets_of(redactor, session);
+        let panicked = |_| Err(std::io::Error::other("a worker thread panicked").into());
+        (source.join().unwrap_or_else(panicked), found)
+    });
+    let (mut source, found) = (source?, found?);
+    source.add_secrets(&found);
+    Ok((source, Cover::new(Arc::clone(redactor), found.values)))
 }
 
 /// Writes the page, and behind it the session if that is wanted.

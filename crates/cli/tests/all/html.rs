@@ -5,6 +5,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -453,4 +455,70 @@ fn a_session_beside_what_it_was_before_a_change() {
     assert!(page.contains("they part at turn 2") && page.contains("1 only in A"), "{page}");
     let unknown = link.replace('~', "~x");
     assert!(server.ask(&unknown, &server.host, &server.cookie).starts_with("HTTP/1.1 404"));
+}
+
+/// What is in the list beside the files that are there: from the catalog, which is brought up to
+/// date by itself.
+#[test]
+fn the_list_has_what_only_the_catalog_knows() {
+    let env = Env::with_samples();
+    assert!(env.run(&["index"]).starts_with("exit 0"));
+    for file in testkit::files_under(&[env.path(".claude/projects")]) {
+        if file.path.to_string_lossy().contains("d51c8060") {
+            fs::remove_file(&file.path).unwrap();
+        }
+    }
+    let server = Server::start(&env, &[]);
+    let listed = |query: &str| {
+        let begin = Instant::now();
+        loop {
+            let rows = server.get(&format!("rows?{query}"));
+            if !rows.contains("data-reading") {
+                return rows;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(120), "the catalog is never read");
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let all = listed("");
+    assert!(all.contains("10 sessions") && all.matches("session-row").count() == 10, "{all}");
+    let gone = listed("only=deleted");
+    let is_shown = |rows: &str| rows.contains("boots") && rows.contains("deleted by the client");
+    assert!(gone.contains("1 session<") && is_shown(&gone), "{gone}");
+    assert!(gone.contains("class=\"gone\"") && !gone.contains("<a "), "{gone}");
+    // It is found by its title; the others also by their texts.
+    assert!(is_shown(&listed("q=boots")), "{}", listed("q=boots"));
+    let found = listed("q=tidepool");
+    assert!(found.contains("class=\"snippet\"") && found.contains("tidepool"), "{found}");
+    assert!(listed("q=no-such-word-anywhere").contains("0 sessions"));
+    let usage = server.get("usage?by=day");
+    assert!(usage.contains("of sessions whose files are gone, as the catalog has them"), "{usage}");
+}
+
+/// A turn beside another one is not cut without a word.
+#[test]
+fn of_a_long_turn_the_beginning_is_beside_another_one() {
+    let env = Env::bare();
+    let ids = ["7c000000-1111-4222-8333-444444444444", "7d000000-1111-4222-8333-444444444444"];
+    for (id, answers) in ids.iter().zip([8, 60]) {
+        let mut lines = vec![json!({ "type": "user", "uuid": "u", "parentUuid": null,
+            "timestamp": "2026-01-01T00:00:00.000Z",
+            "message": { "role": "user", "content": "tell me" } })];
+        for number in 0..answers {
+            let parent = if number == 0 { "u".to_owned() } else { format!("a{}", number - 1) };
+            lines.push(json!({ "type": "assistant", "uuid": format!("a{number}"), "parentUuid": parent,
+                "timestamp": "2026-01-01T00:00:01.000Z", "message": { "id": format!("m{number}"),
+                "role": "assistant", "content": [
+                    { "type": "text", "text": format!("answer{number}x {}", "words ".repeat(1_500)) }] } }));
+        }
+        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        env.put(&format!(".claude/projects/-w/{id}.jsonl"), lines.join("\n") + "\n");
+    }
+    for (id, is_cut) in ids.iter().zip([false, true]) {
+        let server = Server::start(&env, &[id]);
+        let shown = server.get(&format!("{}/turn/m/0", server.first));
+        assert!(shown.contains("answer7x"), "{shown}");
+        let link = format!("href=\"{}{}?flow=m&amp;turn=1\"", server.root, server.first);
+        assert_eq!((shown.contains(&link), shown.contains("answer59x")), (is_cut, false), "{id}");
+    }
 }

@@ -24,6 +24,9 @@ from playwright.sync_api import sync_playwright
 # How long to wait for what has to come, in milliseconds: other work may fill the machine.
 PATIENCE = 90_000
 RUN = "window.__ran=1"
+# Says on the console when a payload runs: that is known also when the page has gone elsewhere meanwhile.
+SUNG = "the canary sings"
+CANARY = f"(() => {{ let ran; Object.defineProperty(window, '__ran', {{ get: () => ran, set: (value) => {{ ran = value; console.log('{SUNG}'); }} }}); }})()"
 EVIL = "http://evil.test/"
 PAYLOADS = [
     f"<script>{RUN}</script>", f'"><img src=x onerror="{RUN}">', f"'><svg onload='{RUN}'>", f"</title><script>{RUN}</script>",
@@ -127,6 +130,8 @@ def ordinary(session):
     session.call("TodoWrite", {"todos": [{"content": "Fix it", "status": "completed", "activeForm": "x"}, {"content": "Test it", "status": "in_progress", "activeForm": "x"}]}, "ok",
                  {"oldTodos": [{"content": "Fix it", "status": "in_progress"}], "newTodos": []})
     session.call("Grep", {"pattern": "fn"}, "src/main.rs:1:fn main() {")
+    session.call("Glob", {"pattern": "**/*.rs"}, "/w/demo/src/main.rs\n/w/demo/src/lib.rs")
+    session.call("AskUserQuestion", {"questions": [{"question": "Which parser?", "options": [{"label": "The old one"}, {"label": "The new one"}]}]}, "answered", {"answers": {"Which parser?": "The new one"}})
     session.call("WebSearch", {"query": "parsers"}, "found", {"query": "parsers", "results": [{"tool_use_id": "x", "content": [{"title": "Parsing", "url": "https://example.org/p"}]}]})
     session.call("Bash", {"command": "false"}, "Exit code 1", error=True)
     session.add("user", {"role": "user", "content": [text("an image"), {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]})
@@ -226,7 +231,9 @@ class Lab:
             if request.url.startswith(("http", "ws")) and not name.endswith(".localhost"):
                 outside.append(request.url)
         context.on("request", watch)
-        context.outside, context.dialogs = outside, []
+        context.outside, context.dialogs, context.sung = outside, [], []
+        context.add_init_script(CANARY)
+        context.on("console", lambda message: context.sung.append(message.text) if message.text == SUNG else None)
         return context
 
     def page(self, url, **more):
@@ -247,7 +254,7 @@ class Lab:
 
     def clean(self, page):
         """Nothing ran, nothing was asked for elsewhere."""
-        assert page.evaluate("window.__ran") is None, "something ran"
+        assert page.evaluate("window.__ran") is None and not page.context.sung, "something ran"
         assert not page.context.dialogs and not page.context.outside, (page.context.dialogs, page.context.outside)
 
 
@@ -283,15 +290,30 @@ def test_session_page(lab):
     edit = page.locator("details.call", has_text="Edit").first
     edit.locator("summary").click()
     edit.locator("ins", has_text="b").wait_for()
+    diff = edit.locator(".diff")
+    unified = diff.inner_html()
+    left = lambda what: diff.locator(what).bounding_box()["x"]  # noqa: E731
+    assert left("del") == left("ins")
     page.keyboard.press("d")
     page.locator(".diff.two").wait_for()
+    assert left("del") < left("ins"), "they are not beside each other"
     page.keyboard.press("d")
-    for tool, wanted in [("Read", "pre.numbers"), ("TodoWrite", ".todos .done .news"), ("Write", "pre.code[data-lang=py]"), ("WebSearch", ".url a[href='https://example.org/p']")]:
+    page.locator(".diff.two").wait_for(state="detached")
+    assert diff.inner_html() == unified
+    for tool, wanted in [("Read", "pre.numbers"), ("TodoWrite", ".todos .done .news"), ("Write", "pre.code[data-lang=py]"), ("WebSearch", ".url a[href='https://example.org/p']"), ("Grep", "pre.list b"), ("Glob", "pre.list"), ("AskUserQuestion", ".body strong")]:
         one = page.locator("details.call", has=page.locator(".tool", has_text=re.compile(f"^{tool}$"))).first
         one.locator("summary").first.click()
         one.locator(wanted).first.wait_for()
+    page.get_by_text("Answer: The new one").wait_for()
+    page.locator(".todos .done .news", has_text="done now").wait_for()
+    page.locator(".todos .now", has_text="Test it").wait_for()
     page.locator(".call.bad .facts .error").first.wait_for()
     page.locator("img.media").first.wait_for()
+    page.wait_for_function("() => { const image = document.querySelector('img.media'); return image.complete && image.naturalWidth === 1; }")
+    page.locator(".answer strong", has_text="two").wait_for()
+    page.locator(".answer pre.code[data-lang=rust]").wait_for()
+    # What a turn and the whole session cost.
+    assert all("$" in page.locator(where).first.inner_text() for where in [".turn .cost", ".headline .facts .cost"])
     link = page.locator("a[href='https://example.org/a?b=c']").first
     assert link.get_attribute("rel") == "noopener noreferrer" and link.get_attribute("target") == "_blank"
     thinking = page.locator("details.thinking").first
@@ -596,14 +618,363 @@ def test_home(lab):
     page.get_by_text("Nothing in common").wait_for()
 
 
-def test_attacks(lab):
-    # A page without escaping, with the same payloads: the canary works.
-    control = lab.work / "control.html"
-    control.write_text("<!doctype html><title>x</title><div>" + "<div>".join(PAYLOADS), "utf-8")
-    page = lab.page(control.as_uri())
-    page.wait_for_timeout(2_000)
-    assert page.context.outside or page.evaluate("window.__ran") == 1, "the canary does not sing"
+def test_timeline_and_context(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    settled(page)
+    # The strip leads to where something was.
+    marks = page.locator("nav.strip svg a")
+    assert 3 < marks.count() <= 120
+    marks.nth(marks.count() // 2).dispatch_event("click")
+    page.locator(".target").wait_for()
+    name = page.evaluate("location.hash.slice(1)")
+    assert re.fullmatch(r"L\d+", name) and page.locator(".target").get_attribute("id") == name, name
+    settled(page)
+    assert 0 <= page.evaluate("document.querySelector('.target').getBoundingClientRect().top") < 400
+    # And so does the table behind it.
+    page.evaluate("scrollTo(0, 0)")
+    page.locator("#timeline > summary").click()
+    page.locator("#timeline tbody tr").first.wait_for()
+    assert page.locator("#timeline tbody tr").count() == marks.count()
+    page.locator("#timeline tbody a").first.click()
+    page.locator("#L1").wait_for()
+    # How the context fills up, as a plot with a table, and what fills it.
+    panel = page.locator(".panel[data-name=context]")
+    panel.locator("summary").first.click()
+    panel.locator("figure.plot > svg path.fill").wait_for(state="attached")
+    panel.locator("figure.plot summary").click()
+    rows = panel.locator("figure.plot table tbody tr")
+    assert rows.count() > 100
+    for title in ["By kind", "By tool", "By turn"]:
+        panel.locator("caption", has_text=title).wait_for()
+    rows.filter(has_text="Turn 60").first.locator("a").click()
+    page.locator("#turn-60").wait_for()
+    settled(page)
+    # The command that resumes it.
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".resume button").click()
+    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.endsWith('resume 11111111-1111-4111-8111-111111111111'))")
+
+
+def test_without_a_mouse(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    press(page, "g")
+    page.locator("#turn-1").wait_for()
+    focused = "document.activeElement"
+    page.keyboard.press("Tab")
+    assert page.evaluate(f"{focused}.className") == "skip", "the first stop is not the link to the content"
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"() => {focused}.id === 'main'")
+    # Every call is reached by Tab, and opens with Enter; what has the focus can be seen.
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"{focused}.matches('details.call > summary')"):
+            break
+    assert page.evaluate(f"{focused}.matches('details.call > summary') && getComputedStyle({focused}).outlineStyle !== 'none'")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"() => {focused}.parentElement.open && !{focused}.parentElement.querySelector(':scope > .lazy')")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"() => !{focused}.parentElement.open")
+    # A key takes the focus along, so that Enter opens the item.
+    press(page, "j")
+    page.keyboard.press("?")
+    page.locator("#help[open]").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#help[open]").wait_for(state="detached")
+    # In the list of sessions, too.
+    page.keyboard.press("u")
+    page.get_by_text("32 sessions").wait_for()
+    press(page, "j", "j")
+    row = page.evaluate(f"{focused}.href")
+    assert "/s/" in row, row
+    page.keyboard.press("Enter")
+    page.locator("#windows").wait_for()
+    assert page.url == row
+
+
+def test_nothing_jumps(lab):
+    """What arrives later does not move what is seen already."""
+    url = lab.serve("11111111")
+    context = lab.context()
+    # Windows are added above those in view, so their box begins higher up: for that, what is in it is looked at.
+    context.add_init_script("""window.__moved = 0; window.__why = [];
+        new PerformanceObserver((list) => { for (const one of list.getEntries()) {
+            const nodes = one.sources.map((source) => source.node?.id || source.node?.className || String(source.node?.nodeName));
+            if (one.hadRecentInput || nodes[0] === 'windows') continue;
+            window.__moved += one.value; window.__why.push(nodes.join(' '));
+        } }).observe({ type: 'layout-shift', buffered: true });
+        addEventListener('DOMContentLoaded', () => requestAnimationFrame(() => {
+            const box = (one) => one.getBoundingClientRect();
+            const item = [...document.querySelectorAll('.item[id]')].find((one) => box(one).top > 0 && box(one).top < innerHeight);
+            window.__seen = item && [item.id, box(item).top];
+        }));""")
+    page = context.new_page()
+    page.goto(url)
+    page.get_by_text("the last text of all").wait_for()
+    session, root = page.url, "/".join(page.url.split("/")[:4]) + "/"
+    for name, address, seen in [("session", session, ".item"), ("turn", session + "?turn=40", ".item"), ("home", root, ".health.full"), ("usage", root + "usage", "figure > svg")]:
+        for width in [1280, 390]:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(address)
+            page.locator(seen).first.wait_for()
+            page.wait_for_load_state("networkidle")
+            settled(page)
+            page.wait_for_timeout(800)  # What is drawn when nothing else is to be done.
+            moved, why = page.evaluate("[window.__moved, window.__why]")
+            assert moved < 0.05, (name, width, moved, why)
+            item = page.evaluate("window.__seen")
+            assert (item is None) == (name in ("home", "usage")), (name, width, item)
+            if item:
+                now = page.evaluate("(id) => document.getElementById(id).getBoundingClientRect().top", item[0])
+                assert abs(now - item[1]) < 2, (name, width, item, now)
+
+
+def kin(lab, name):
+    """A home with one session of four turns, and a way to change it."""
+    home = lab.work / name
+    path = home / "projects" / "-w-kin" / "55555555-1111-4111-8111-111111111111.jsonl"
+    session = Session(sessionId=path.stem)
+    for number in range(4):
+        session.prompt(f"Kin question {number}")
+        session.answer(text(f"Kin answer {number}"))
+    session.write(path)
+
+    def run(*args):
+        done = lab.quipu("--home", str(home), *args)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode()
+    return home, path, run
+
+
+def test_forks_and_changes_are_compared(lab):
+    home, path, run = kin(lab, "kin")
+    # Clients copy the records of a fork, with their ids; ours has new ones.
+    fork = path.with_name("5f" + path.stem[2:] + ".jsonl")
+    copied = [{**json.loads(line), "sessionId": fork.stem, "forkedFrom": {"sessionId": path.stem, "messageUuid": json.loads(line)["uuid"]}} for line in path.read_text().splitlines()[:4]]
+    fork.write_text("".join(json.dumps(one) + "\n" for one in copied))
+    run("fork", str(path), "--at", "3")
+    ours = next(one for one in path.parent.glob("*.jsonl") if one not in (path, fork))
+    run("drop", str(path), "3", "--in-place", "--force")
+    page = lab.page(lab.serve("--home", str(home), str(path)))
+    page.get_by_text("Kin answer 3").wait_for()
+    session = page.url
+    panel = page.locator(".panel[data-name=branches]")
+    panel.locator("summary").first.click()
+    panel.get_by_text("Related sessions").wait_for()
+    panel.locator("li", has_text=fork.stem[:8]).locator("a", has_text="compare").click()
+    page.get_by_text("The same up to turn 2").wait_for()
+    page.locator("details summary", has_text="2 turns that are the same").click()
+    page.get_by_text("Kin question 1").wait_for()
+    page.get_by_role("link", name="Compare", exact=True).click()
+    page.locator("input[name=a]").fill(ours.stem[:8])
+    page.locator("input[name=b]").fill(fork.stem[:8])
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_text("they part at turn 3").wait_for()
+    page.get_by_text("1 only in A, 0 only in B").wait_for()
+    page.goto(session)
+    panel.locator("summary").first.click()
+    panel.get_by_text("Before changes").wait_for()
+    panel.locator("li", has_text="before drop").locator("a", has_text="compare").click()
+    page.get_by_text("they part at turn 3").wait_for()
+    page.locator(".pair details", has_text="Kin question 2").first.locator("summary").click()
+    page.get_by_text("Kin answer 2").first.wait_for()
+    lab.clean(page)
+
+
+def test_the_list_shows_what_is_gone_and_what_is_damaged(lab):
+    home, path, run = kin(lab, "gone")
+    for number, words in [(6, "One that will be deleted"), (7, "One that is torn")]:
+        other = Session(sessionId=f"{number}" * 8 + path.stem[8:], cwd="/w/other")
+        other.prompt(words)
+        other.answer(text("needleword is here"))
+        other.answer(text("the last words"))
+        other.write(path.with_name(other.more["sessionId"] + ".jsonl"))
+    torn = path.with_name("7" * 8 + path.stem[8:] + ".jsonl")
+    torn.write_bytes(torn.read_bytes()[:-40])
+    run("index")
+    path.with_name("6" * 8 + path.stem[8:] + ".jsonl").unlink()
+    page = lab.page(lab.serve("--home", str(home)))
+    page.get_by_text("3 sessions").wait_for()
+    page.locator("select[name=only]").select_option("deleted")
+    page.get_by_text("1 session", exact=True).wait_for()
+    row = page.locator(".session-row")
+    row.locator(".gone", has_text="One that will be deleted").wait_for()
+    assert row.locator("a").count() == 0 and row.get_by_text("deleted by the client").count() == 1
+    page.locator("select[name=only]").select_option("trouble")
+    page.get_by_text("One that is torn").wait_for()
+    assert page.locator(".session-row").count() == 1
+    page.locator("select[name=only]").select_option("")
+    page.locator("select[name=project]").select_option("/w/demo")
+    page.get_by_text("1 session", exact=True).wait_for()
+    page.get_by_text("Kin question 0").wait_for()
+    # What was chosen is in the address.
+    page.reload()
+    page.get_by_text("1 session", exact=True).wait_for()
+    page.locator("select[name=project]").select_option("")
+    page.get_by_text("3 sessions").wait_for()
+    page.locator("#search").fill("needleword")
+    page.locator(".snippet", has_text="needleword").first.wait_for()
+
+
+def test_usage_has_the_numbers_of_the_command(lab):
+    page = lab.page(lab.serve())
+    root = page.url
+    for by in ["day", "week", "month", "model", "project", "tool", "agent", "session"]:
+        page.goto(f"{root}usage?by={by}")
+        page.get_by_text(f"All numbers by {by}").wait_for()
+        known = json.loads(lab.quipu("usage", "--by", by, "--json").stdout)
+        wanted = {row["key"]: [row["messages"], row["input"], row["output"], row["cache_write_5m"] + row["cache_write_1h"], row["cache_read"]] for row in [*known["rows"], {**known["total"], "key": "total"}]}
+        shown = page.evaluate("[...document.querySelectorAll('table.figures tbody tr, table.figures tfoot tr')].map((row) => [...row.children].map((one) => one.textContent))")
+        numbers = {row[0]: [int(cell.replace(",", "")) for cell in row[1:6]] for row in shown}
+        # Names that are long or strange are shown in another way.
+        assert sorted(numbers.values()) == sorted(wanted.values()), (by, numbers, wanted)
+        for name in [name for name in wanted if re.fullmatch(r"[\w().:/-]{1,60}", name)]:
+            assert numbers[name] == wanted[name], (by, name)
+        # A plot, and a table behind it that has what the plot has.
+        if by in ("day", "week", "month"):
+            page.locator("figure.plot summary").click()
+            drawn = page.locator("figure.plot > svg rect").count()
+            assert drawn == page.locator("figure.plot table tbody tr").count() > 0
+        else:
+            # As many bars as fit, and a note about the rest.
+            bars, rest = page.locator("table.bars tbody tr").count(), max(0, len(known["rows"]) - 25)
+            assert bars == len(known["rows"]) - rest and page.get_by_text(f"and {rest} more").count() == (rest > 0), (by, bars, rest)
+
+
+def test_a_long_file(lab):
+    """Paged inside the file; pages open when they are reached, found in, or led to."""
+    long = Session(sessionId="88888888-1111-4111-8111-111111111111")
+    for number in range(500):
+        long.prompt(f"Long question {number}")
+        long.answer(text(f"Long answer {number} oftenword: " + "words " * 1_500))
+        if number % 100 == 7:
+            long.call("Edit", {"file_path": "/w/demo/src/main.rs", "old_string": "a", "new_string": "b"}, "The file has been updated",
+                      {"filePath": "/w/demo/src/main.rs", "structuredPatch": [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-a", "+b"]}]})
+    path = lab.work / "long" / "88888888-1111-4111-8111-111111111111.jsonl"
+    long.write(path)
+    out = lab.work / "long.html"
+    done = lab.quipu("export", "html", str(path), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    page = lab.page(out.as_uri())
+    pages = page.locator("details.page")
+    assert pages.count() > 3 and page.locator("details.page[open]").count() == 1
+    assert page.evaluate("document.querySelectorAll('.page[open] *').length") < 5000
+    # Reading on opens the next page.
+    page.keyboard.press("G")
+    page.wait_for_function("() => document.querySelectorAll('details.page[open]').length > 1")
+    # Found in a page that is closed.
+    page.evaluate("scrollTo(0, 0)")
+    page.locator("#find").fill("Long answer 480 ")
+    page.locator("#found [role=status]", has_text="1 hit").wait_for()
+    page.locator("#found a").first.click()
+    page.get_by_text("Long answer 480 ").first.wait_for()
+    settled(page)
+    assert page.locator(".target").evaluate("(one) => one.closest('details.page').open && one.getBoundingClientRect().top < innerHeight")
+    # A list of hits that is cut says so.
+    page.locator("#find").fill("oftenword")
+    page.locator("#found [role=status]", has_text="500 hits").wait_for()
+    assert page.locator("#found li").count() == 100
+    page.locator("#found", has_text="and 400 more").wait_for()
+    page.keyboard.press("Escape")
+    # A deep link opens the page it is on.
+    page.goto("about:blank")
+    page.goto(out.as_uri() + "#turn-450")
+    page.wait_for_function("() => { const top = document.getElementById('turn-450').getBoundingClientRect().top; return top >= 0 && top < 300; }")
+    # Keys.
+    page.keyboard.press("n")
+    page.locator("#turn-451.at-item").wait_for()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#turn-451 .copy").click()
+    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.includes('> Long question 450') && text.includes('Long answer 450') && !text.includes('451 oftenword'))")
+    page.goto(out.as_uri() + "#turn-8")
+    page.wait_for_function("() => document.getElementById('turn-8').getBoundingClientRect().top >= 0")
+    edit = page.locator("details.call").first
+    edit.locator("summary").click()
+    edit.locator(".diff ins").wait_for()
+    page.keyboard.press("d")
+    edit.locator(".diff.two").wait_for()
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("t")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    page.keyboard.press("?")
+    page.locator("#help[open]").wait_for()
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    lab.clean(page)
     page.context.close()
+    # Without scripts, pages open with a click.
+    page = lab.page(out.as_uri(), java_script_enabled=False)
+    page.locator("details.page > summary").nth(2).click()
+    page.locator("details.page").nth(2).locator(".answer").first.wait_for()
+    page.context.close()
+
+
+def test_redacted_pages(lab):
+    """`view --redact`: no page has the secret, however it is opened."""
+    secret = "ghp_" + "a1B2" * 9
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    press(page, "g")
+    page.locator("#turn-1").wait_for()
+    assert secret in page.content(), "the pages show what the file holds"
+    page = lab.page(lab.serve("--redact", "11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    press(page, "g")
+    page.locator(".item.prompt", has_text="[redacted:github-token").first.wait_for()
+    open_all(page)
+    page.locator("#L1 [data-raw]").click()
+    page.locator("#show[open] pre", has_text="[redacted:github-token").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#find").fill("token")
+    page.locator("#found a").first.wait_for()
+    assert secret not in page.content()
+
+
+def test_the_canary_sings(lab):
+    """Pages without escaping, with the same payloads: what would run or leave is noticed."""
+    def control(name, payloads):
+        path = lab.work / f"{name}.html"
+        path.write_text("<!doctype html><title>x</title><div>" + "<div>".join(payloads), "utf-8")
+        context = lab.context()
+        # Nobody waits for a server that is not there.
+        context.route(re.compile("//evil\\.test"), lambda route: route.abort())
+        page = context.new_page()
+        page.goto(path.as_uri(), wait_until="commit")
+        return page
+
+    def until(page, words, what):
+        for _ in range(PATIENCE // 100):
+            if what():
+                return
+            page.wait_for_timeout(100)
+        raise AssertionError(f"{words} is not noticed")
+    # This one leaves the page at once, and takes with it what ran there.
+    leaves = [one for one in PAYLOADS if "http-equiv" in one]
+    page = control("leaves", leaves)
+    until(page, "a page that goes elsewhere", lambda: [one for one in page.context.outside if one.startswith(EVIL)])
+    page.context.close()
+    page = control("control", [one for one in PAYLOADS if one not in leaves])
+    until(page, "a script", lambda: page.context.sung)
+    assert page.evaluate("window.__ran") == 1
+    for loaded in ["b.png", "c.css", "d"]:
+        until(page, f"a request for {loaded}", lambda: any(one.endswith("/" + loaded) for one in page.context.outside))
+    try:
+        lab.clean(page)
+        raise RuntimeError("a page on which something ran counts as clean")
+    except AssertionError:
+        pass
+    page.context.close()
+    # Each way to run something by itself, so that one that works does not hide the others.
+    for payload in [f"<script>{RUN}</script>", f'"><img src=x onerror="{RUN}">', f"'><svg onload='{RUN}'>", f"<details open ontoggle={RUN}>"]:
+        assert any(payload in one for one in PAYLOADS), payload
+        page = control("one", [payload])
+        until(page, payload, lambda: page.context.sung)
+        page.context.close()
+
+
+def test_attacks(lab):
     # Also without the policy, so that escaping alone is seen to hold.
     for bypass in [False, True]:
         page = lab.page(lab.serve("66666666"), bypass_csp=bypass)
@@ -708,6 +1079,21 @@ def test_phone_and_dark(lab):
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, (name, wide)
         lab.shot(page, f"phone-{name}")
+    for address in [session + "?turn=1", root + "usage?by=model", root + "compare?a=11111111&b=00000003"]:
+        page.goto(address)
+        settled(page)
+        page.evaluate("document.querySelectorAll('.panel').forEach((one) => { one.open = true; })")
+        open_all(page)
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, (address, wide)
+    # Who chooses light gets it again.
+    page.goto(session)
+    settled(page)
+    page.keyboard.press("t")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert light != "rgb(22, 24, 28)"
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == light
 
 
 def test_samples(lab):

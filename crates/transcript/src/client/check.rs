@@ -35,7 +35,7 @@ use crate::client::history::{
 };
 use crate::conversation::Conversation;
 use crate::conversation::agents::{Body, WithAgents};
-use crate::conversation::place::{Agent, Session, agents};
+use crate::conversation::place::{Agent, FoundSecrets, Session, agents};
 use crate::conversation::table::{BlockId, Id, RowId, Table};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
@@ -83,6 +83,23 @@ impl Report {
                 && to.is_some_and(|to| rules.version <= to)
         });
         range.map(|range| range.verdict)
+    }
+}
+
+impl Report {
+    /// Adds what a search found in the session's files, whose table this is.
+    pub fn add_secrets(&mut self, table: &Table, session: &Path, found: &FoundSecrets) {
+        let (mut main, mut agents) = (Findings::new(table), Findings::new(table));
+        for (path, kinds) in &found.seen {
+            if path == session {
+                surroundings::secrets(kinds, None, &mut main);
+            } else {
+                surroundings::secrets(kinds, Some(&surroundings::name(path)), &mut agents);
+            }
+        }
+        self.findings.extend(main.into_list());
+        self.findings.extend(agents.into_list());
+        self.findings.sort_by(Finding::order);
     }
 }
 
@@ -285,7 +302,7 @@ pub fn check_and_keep(
     now: Option<Time>,
     redactor: &Arc<Redactor>,
 ) -> crate::Result<Checked> {
-    check_by(session, agents, (rules, now), redactor, ranges_for)
+    check_by(session, agents, (rules, now), Examined::with(redactor), ranges_for)
 }
 
 /// Like [`check_and_keep`], by one version's rules alone: what other versions would do is most of
@@ -296,18 +313,31 @@ pub fn check_alone(
     rules: Rules,
     redactor: &Arc<Redactor>,
 ) -> crate::Result<Checked> {
-    let only = |_: &Table| vec![Range { rules, last: rules.version }];
-    check_by(session, agents, (rules, None), redactor, only)
+    check_by(session, agents, (rules, None), Examined::with(redactor), only(rules))
+}
+
+/// Like [`check_alone`], but does not search for secrets, which takes half of the time: for callers
+/// that want the verdict, which no secret changes, or have searched ([`Report::add_secrets`]).
+pub fn check_unsearched(
+    session: &Session,
+    agents: Vec<Agent>,
+    rules: Rules,
+) -> crate::Result<Checked> {
+    check_by(session, agents, (rules, None), Examined::default(), only(rules))
+}
+
+/// One version's rules.
+fn only(rules: Rules) -> impl FnOnce(&Table) -> Vec<Range> {
+    move |_| vec![Range { rules, last: rules.version }]
 }
 
 fn check_by(
     session: &Session,
     agents: Vec<Agent>,
     (rules, now): (Rules, Option<Time>),
-    redactor: &Arc<Redactor>,
+    mut examined: Examined,
     ranges: impl FnOnce(&Table) -> Vec<Range>,
 ) -> crate::Result<Checked> {
-    let mut examined = Examined::with(redactor);
     let conversation = Conversation::open_watched(&session.path, 0, &mut examined)?;
     let case = Case::new(conversation, examined);
     let mut shared = Findings::new(&case.conversation.table);

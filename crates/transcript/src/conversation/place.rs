@@ -24,7 +24,7 @@ pub use belongings::{
     Agent, Belonging, Beside, Thing, agents, agents_among, belongings, files_below,
 };
 pub use name::{Candidates, NameError, find, is_path};
-pub use secrets::{obstacle, roots, secrets};
+pub use secrets::{FoundSecrets, SeenKinds, find_secrets, obstacle, roots, secrets};
 pub use slug::{slug, slug_uncut};
 
 use crate::conversation::id::SessionId;

@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use sessions::{Made, session};
-use transcript::client::check::{Code, Report, Verdict, check};
+use transcript::client::check::{Code, Report, Verdict, check, check_alone, check_unsearched};
 use transcript::client::history::{Rules, ranges};
-use transcript::conversation::place::{Session, is_agent};
+use transcript::conversation::place::{Session, agents, find_secrets, is_agent};
 
 fn write(path: &Path, bytes: &[u8]) {
     fs::File::create(path).unwrap().write_all(bytes).unwrap();
@@ -177,4 +178,34 @@ fn damaged_files_get_a_verdict() {
         assert!(!text.contains(secret), "round {round}");
         assert!(text.contains("github-token"), "round {round}: {text}");
     }
+}
+
+/// Who has looked for secrets anyway gets the same report without another search.
+#[test]
+fn secrets_that_were_looked_for_are_reported_as_if_the_check_had_found_them() {
+    let [token, other] = ["ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2", "AKIAZQ3DRSTUVWXY2345"];
+    let said = |text: &str| {
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"u\",\"parentUuid\":null,\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("5e551011-0000-4000-8000-000000000000.jsonl");
+    write(
+        &path,
+        [said("hello"), said(token), said(&format!("{other} {token}"))].concat().as_bytes(),
+    );
+    let agent = path.with_extension("").join("subagents/agent-a1.jsonl");
+    fs::create_dir_all(agent.parent().unwrap()).unwrap();
+    write(&agent, [said("look"), said(token)].concat().as_bytes());
+    let (session, redactor) = (Session::at(&path).unwrap(), Arc::default());
+    let rules = Rules::newest();
+    let whole = check_alone(&session, agents(&session), rules, &redactor).unwrap().report;
+    let mut parts = check_unsearched(&session, agents(&session), rules).unwrap();
+    let is_secret = |report: &Report| report.findings.iter().any(|one| one.code == Code::Secret);
+    assert!(is_secret(&whole) && !is_secret(&parts.report), "{}", describe(&whole));
+    let found = find_secrets(&session, agents(&session), &redactor).unwrap();
+    parts.report.add_secrets(&parts.main.table, &path, &found);
+    assert_eq!(parts.report.findings, whole.findings);
+    assert_eq!(parts.report.verdict, whole.verdict);
 }

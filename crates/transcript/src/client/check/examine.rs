@@ -3,13 +3,13 @@
 //! This runs while the table is read. Whether a fault matters depends on whether its record is
 //! sent, which is only known later. So each fault is stored with its place.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
 use super::image::Image;
 use crate::client::history::parse_version;
+use crate::conversation::place::SeenKinds;
 use crate::conversation::table::{Placed, Watch, digest};
 use crate::format::content::{Block, BlockKind};
 use crate::format::entry::{Entry, Kind};
@@ -88,8 +88,7 @@ const HOLLOW_SINCE: [u32; 3] = [2, 1, 81];
 #[derive(Debug, Default)]
 pub(crate) struct Examined {
     pub(crate) marks: Vec<Mark>,
-    /// Secrets by kind: how many, and the line of the first.
-    pub(super) secrets: BTreeMap<String, (u64, u64)>,
+    pub(super) secrets: SeenKinds,
     /// The last working directory in a record, as raw JSON.
     cwd: Vec<u8>,
     /// The last line that is not blank.

@@ -9,7 +9,7 @@ use super::examine::{Examined, What, quoted};
 use super::finding::{Finding, Findings};
 use crate::client::history::Rules;
 use crate::conversation::agents::{Body, Purpose, WithAgents};
-use crate::conversation::place::slug_uncut;
+use crate::conversation::place::{SeenKinds, slug_uncut};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 
@@ -35,7 +35,7 @@ const EARLIEST: i64 = 1_735_689_600_000;
 pub(super) fn around(case: &Case, rules: Rules, now: Option<Time>, findings: &mut Findings<'_>) {
     project_name(case, rules, findings);
     clock(case, now, findings);
-    secrets(&case.examined, None, findings);
+    secrets(&case.examined.secrets, None, findings);
 }
 
 fn project_name(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
@@ -77,8 +77,9 @@ fn clock(case: &Case, now: Option<Time>, findings: &mut Findings<'_>) {
     }
 }
 
-fn secrets(examined: &Examined, file: Option<&str>, findings: &mut Findings<'_>) {
-    for (kind, (count, line)) in &examined.secrets {
+/// Reports the secrets of a file, by their kinds.
+pub(super) fn secrets(kinds: &SeenKinds, file: Option<&str>, findings: &mut Findings<'_>) {
+    for (kind, (count, line)) in kinds {
         let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
         findings.put(Finding {
             code: Code::Secret,
@@ -121,7 +122,7 @@ pub(super) fn agents(
         |id: &str| family.agents.iter().any(|agent| agent.id == id || agent.id.ends_with(id));
     calls_without_agents(&family.main.table, &is_there, findings);
     for (file, examined) in examined {
-        secrets(examined, Some(file), findings);
+        secrets(&examined.secrets, Some(file), findings);
         for mark in &examined.marks {
             let (code, text) = match &mark.what {
                 What::Damaged(_) if examined.is_torn(mark) => {

@@ -3,6 +3,7 @@
 //! Invariants: a link that leads out of the home is not followed; a file that belongs to the
 //! session and cannot be read is passed over, the session's own is an error.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,15 +18,39 @@ pub fn secrets(
     agents: Vec<Agent>,
     redactor: &Redactor,
 ) -> crate::Result<Values> {
-    let mut values = Values::default();
+    find_secrets(session, agents, redactor).map(|found| found.values)
+}
+
+/// The secrets of a session, and where they were seen.
+#[derive(Debug, Default)]
+pub struct FoundSecrets {
+    /// What they are.
+    pub values: Values,
+    /// What its transcript and those of its sub-agents have of them, as `check` reports it.
+    pub seen: Vec<(PathBuf, SeenKinds)>,
+}
+
+/// Secrets of a file by kind: how many, and the line of the first.
+pub type SeenKinds = BTreeMap<String, (u64, u64)>;
+
+/// Like [`secrets`], for callers that also report where they are.
+pub fn find_secrets(
+    session: &Session,
+    agents: Vec<Agent>,
+    redactor: &Redactor,
+) -> crate::Result<FoundSecrets> {
+    let (mut values, mut seen) = (Values::default(), Vec::new());
     let roots = roots(session);
     for (number, one) in its_own(session, agents).into_iter().enumerate() {
         if number > 0 && obstacle(&one.path, &roots).is_some() {
             continue;
         }
-        let found = look(&one, redactor, &mut values);
-        if number == 0 {
-            found?;
+        match look(&one, redactor, &mut values) {
+            Ok(kinds) if matches!(one.thing, Thing::Transcript | Thing::Agent) => {
+                seen.push((one.path.clone(), kinds));
+            }
+            Err(error) if number == 0 => return Err(error),
+            _ => {}
         }
         let inside = one.path.strip_prefix(session.folder()).ok();
         for name in inside.into_iter().flat_map(Path::components) {
@@ -33,13 +58,17 @@ pub fn secrets(
             survey_name(&name, redactor, None, &mut values);
         }
     }
-    Ok(values)
+    Ok(FoundSecrets { values, seen })
 }
 
-fn look(one: &Belonging, redactor: &Redactor, values: &mut Values) -> crate::Result<()> {
+fn look(one: &Belonging, redactor: &Redactor, values: &mut Values) -> crate::Result<SeenKinds> {
     let file = files::open(&one.path)?;
-    survey(&file, one.thing.form(&one.path), redactor, None, values)?;
-    Ok(())
+    let found = survey(&file, one.thing.form(&one.path), redactor, None, values)?;
+    let mut kinds = SeenKinds::new();
+    for sighting in found.seen {
+        kinds.entry(sighting.kind).or_insert((0, sighting.line)).0 += 1;
+    }
+    Ok(kinds)
 }
 
 impl Thing {

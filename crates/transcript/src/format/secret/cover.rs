@@ -18,6 +18,7 @@ use hashbrown::HashMap;
 use super::Redactor;
 use super::border::{begins, printable};
 use super::canon::{Canon, ESCAPINGS, Escaping};
+use super::context;
 use super::grams::{CONTIGUOUS, Grams};
 use super::key_lines::KeyLines;
 use super::searched::Searched;
@@ -275,7 +276,11 @@ impl Cover {
 
     /// What to hide in a text, in order, without overlap.
     fn hidden(&self, member: Option<&str>, text: &str) -> Vec<Hidden<'_>> {
-        let found = self.redactor.find_deep(member, text).into_iter();
+        // What the rules found nothing in is not searched again, unless its name matters.
+        let is_telling = |name: &str| context::is_telling(name.as_bytes());
+        let is_clean = !member.is_some_and(is_telling) && self.searched().has_decoded(text);
+        let found =
+            if is_clean { Vec::new() } else { self.redactor.find_deep(member, text) }.into_iter();
         let found = found.map(|hit| {
             let number = self.values.number(&hit.value).or_else(|| self.of_form(&hit.value));
             (hit.range, number, hit.kind)

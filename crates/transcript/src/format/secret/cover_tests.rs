@@ -180,3 +180,38 @@ fn texts_that_were_searched_are_searched_again_if_anything_changed() {
     assert_eq!(found_after(slice::from_ref(&plain), &[clean.clone(), plain.clone()]), []);
     assert_eq!(found_after(slice::from_ref(&plain), &[plain.clone(), named]), [expected]);
 }
+
+/// Texts that are shown were searched in the file, and what is hidden in them is the same.
+#[test]
+fn what_was_searched_in_a_file_is_hidden_as_if_it_was_not() {
+    let words = "a line of a log that says nothing,\n".repeat(8);
+    let (path, value) = ("C:\\new\\".repeat(20), KEY[4..].repeat(4));
+    let texts = [words.clone(), path.clone(), value.clone(), format!("{words}{KEY}\n{words}")];
+    let lines = texts.each_ref().map(|text| serde_json::json!({ "text": text }).to_string());
+    let known = || {
+        let (redactor, mut values) = (Arc::new(Redactor::default()), Values::default());
+        survey(&file_of(&lines), Form::Lines, &redactor, None, &mut values).unwrap();
+        (redactor, values)
+    };
+    let ((redactor, values), (again, mut anew)) = (known(), known());
+    let has = texts.each_ref().map(|text| values.searched.has_decoded(text));
+    assert_eq!(has, [true, true, true, false]);
+    // What those bytes mean where they are written with escapes is another text.
+    assert_eq!(
+        values.searched.seeds.hash(path.as_bytes()).map(|it| values.searched.has(it)),
+        Some(false)
+    );
+    anew.searched = Searched::default();
+    let (cover, searching) = (Cover::new(redactor, values), Cover::new(again, anew));
+    for text in &texts {
+        for member in [None, Some("text"), Some("apiKey")] {
+            let hidden = [&cover, &searching].map(|cover| {
+                let mut kinds = Vec::new();
+                (cover.hide(member, text, &mut |kind| kinds.push(kind.to_owned())), kinds)
+            });
+            assert_eq!(hidden[0], hidden[1], "{member:?}: {text}");
+            let is_secret = text == &texts[3] || text == &value && member == Some("apiKey");
+            assert_eq!(hidden[0].0.is_some(), is_secret, "{member:?}: {text}");
+        }
+    }
+}

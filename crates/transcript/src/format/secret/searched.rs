@@ -1,15 +1,18 @@
 //! Texts that the rules were tried on and in which they found nothing, so that no text is searched
-//! twice: when a session was rewritten, most of its texts are what they were.
+//! twice: when a session is rewritten or shown, most of its texts are what they were.
 //!
 //! Invariants: only whole texts are known, by 128 bits of hashes with seeds of this run; how many
-//! are known is bounded; texts whose name can make them a secret are never known.
+//! are known is bounded; texts whose name can make them a secret are never known. A text as it is
+//! written in JSON is not taken for a text that is decoded: the same bytes may mean another one.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 
 use hashbrown::{DefaultHashBuilder, HashSet};
 
 /// The length of the shortest text that is remembered: shorter ones are searched as fast.
 const SHORTEST: usize = 128;
+/// What is hashed before a decoded text.
+const DECODED: &str = "decoded";
 /// How many texts are remembered.
 const MOST: usize = 1 << 18;
 
@@ -18,11 +21,23 @@ const MOST: usize = 1 << 18;
 pub(super) struct Seeds([DefaultHashBuilder; 2]);
 
 impl Seeds {
-    /// The hash of a text; `None` if it is not worth one.
+    /// The hash of a text as it is written in JSON; `None` if it is not worth one.
     pub(super) fn hash(&self, text: &[u8]) -> Option<u128> {
+        (text.len() >= SHORTEST).then(|| self.of(text))
+    }
+
+    /// The hash of a text that was decoded; `None` if it is not worth one.
+    pub(super) fn hash_decoded(&self, text: &str) -> Option<u128> {
+        let bytes = text.as_bytes();
+        // Without an escape, both are the same.
+        let is_same = || memchr::memchr(b'\\', bytes).is_none();
+        let hash = || if is_same() { self.of(bytes) } else { self.of((DECODED, bytes)) };
+        (bytes.len() >= SHORTEST).then(hash)
+    }
+
+    fn of(&self, text: impl Hash + Copy) -> u128 {
         let [one, other] = &self.0;
-        let hash = || u128::from(one.hash_one(text)) << 64 | u128::from(other.hash_one(text));
-        (text.len() >= SHORTEST).then(hash)
+        u128::from(one.hash_one(text)) << 64 | u128::from(other.hash_one(text))
     }
 }
 
@@ -36,6 +51,11 @@ pub(super) struct Searched {
 impl Searched {
     pub(super) fn has(&self, text: u128) -> bool {
         self.clean.contains(&text)
+    }
+
+    /// Whether that is a text, decoded, in which nothing was found.
+    pub(super) fn has_decoded(&self, text: &str) -> bool {
+        self.seeds.hash_decoded(text).is_some_and(|hash| self.has(hash))
     }
 
     pub(super) fn add(&mut self, texts: impl IntoIterator<Item = u128>) {

@@ -4,6 +4,7 @@
 //! of a piece and of the longest line that is held; nothing that is returned contains a secret,
 //! except [`Values`], which prints none.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 
@@ -73,7 +74,7 @@ struct PieceFinds {
     finds: Vec<Find>,
     /// How many lines end in it.
     lines: u64,
-    /// Texts in which nothing was found.
+    /// Texts in which nothing was found, as they are written and decoded.
     clean: HashSet<u128>,
     names: Names,
 }
@@ -336,8 +337,11 @@ impl Look<'_> {
                 return;
             }
             let hits = self.redactor.find_deep(member.map(unescape).as_deref(), &text);
-            if hits.is_empty() {
+            if hits.is_empty() && hash.is_some() {
                 clean.extend(hash);
+                if let Cow::Owned(text) = &text {
+                    clean.extend(self.seeds.hash_decoded(text));
+                }
             }
             for hit in hits {
                 finds.push(make(hit.kind, &hit.value, parts_of(&hit), false));
