@@ -487,7 +487,8 @@ fn an_edit_that_no_image_covers_is_listed_and_undone() {
     assert!(!Path::new(&outside).exists());
 }
 
-/// Killed at random moments: files and conversation are as before, or both are rewound.
+/// Killed at random moments: files and conversation are as before, or both are rewound; likewise
+/// while that is taken back.
 #[test]
 fn a_killed_rewind_leaves_files_and_conversation_alike() {
     let command = bash("toolu_1", "rm -rf many; echo x > made.txt");
@@ -502,20 +503,23 @@ fn a_killed_rewind_leaves_files_and_conversation_alike() {
     let begin = std::time::Instant::now();
     run(&lab, &["rewind", SESSION, "--dry-run"]);
     let whole = begin.elapsed() * 3;
-    for round in 0..24_u32 {
-        let mut child = lab.env.command(&["rewind", SESSION, "--yes"]);
+    // Killed after so long; then completed, or taken back. Returns whether both are rewound.
+    let killed = |args: &[&str], round: u32| {
+        let mut child = lab.env.command(args);
         let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(whole * round / 24);
         let _ = child.kill();
         child.wait().unwrap();
-        // Completes it, or takes it back.
         lab.env.output(&["undo", "--list"]);
         let is_back = folder.join("many/200").exists() && !folder.join("made.txt").exists();
         let is_left = !folder.join("many").exists() && folder.join("made.txt").exists();
         let is = (is_back, is_left, sessions());
         let expected = [(true, false, "2".to_owned()), (false, true, "1".to_owned())];
-        assert!(expected.contains(&is), "round {round}: {is:?}");
-        if is_back {
+        assert!(expected.contains(&is), "{args:?}, round {round}: {is:?}");
+        is_back
+    };
+    for round in 0..24 {
+        if killed(&["rewind", SESSION, "--yes"], round) && killed(&["undo"], (round * 7) % 24) {
             run(&lab, &["undo"]);
         }
     }

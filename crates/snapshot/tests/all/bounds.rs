@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
-use snapshot::plan::{Others, plan};
+use snapshot::plan::{Clash, Others, plan};
 use snapshot::store::no_hook;
 use snapshot::upkeep::{forget, tidy};
 use snapshot::{Bounds, Event, Limits, Recorder, ScanError};
@@ -92,6 +92,35 @@ fn a_damaged_content_is_never_restored() {
     let planned = plan((&store, recorder.vault()), &moments, 0, Others::Respect, about);
     assert!(matches!(planned, Err(ScanError::Store(_))), "{planned:?}");
     assert!(!world.root().join("src").exists());
+}
+
+/// The copies of git's objects are verified, too: by what git calls them.
+#[test]
+fn a_damaged_object_is_never_put_back() {
+    let world = World::new(Setting::Repository);
+    let before = world.git();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    let damage = "find objects -type f ! -name where -exec sh -c \
+        'for f; do chmod u+w \"$f\"; echo more >> \"$f\"; done' - {} +";
+    // They are as private as the rest.
+    assert_eq!(sh(&world.store(), "find . -type f ! -perm 600"), "");
+    sh(&world.store(), damage);
+    sh(world.root(), "git commit -qam more");
+    take(&mut recorder, Event::After, "c1");
+    // What is still there is not mended with them.
+    let plan = world.rewind(&recorder, 0, Others::Respect);
+    assert_eq!(plan.clashes, []);
+    assert_eq!(world.git(), before);
+    take(&mut recorder, Event::Before, "c2");
+    sh(world.root(), "rm -rf .git/objects/??");
+    take(&mut recorder, Event::After, "c2");
+    let plan = world.plan(&recorder, 2, Others::Respect);
+    assert!(plan.clashes.len() > 10, "{:?}", plan.clashes);
+    assert!(plan.clashes.iter().all(|(_, clash)| *clash == Clash::Damaged), "{:?}", plan.clashes);
+    // It is the user's to say that they are better than nothing.
+    world.rewind(&recorder, 2, Others::Overwrite);
+    assert_ne!(sh(world.root(), "ls .git/objects/??"), "");
 }
 
 #[test]
