@@ -18,6 +18,8 @@ use transcript::client::change::{self, At};
 use transcript::client::history::Rules;
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
+use transcript::conversation::turn::Turn;
+use transcript::format::input::Input;
 use workshop::{Place, Policy, Read, Verb, live};
 
 use crate::failure::Failure;
@@ -107,7 +109,10 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
     }
     let family = WithAgents::open(&session)?;
     let turns = family.main.turns();
-    let turn = args.to.unwrap_or(turns.live.len());
+    // That a command in the background ended is no prompt.
+    let is_typed = |turn: &Turn| turn.input.is_some_and(Input::is_typed);
+    let last = turns.live.iter().rposition(is_typed).map_or(turns.live.len(), |at| at + 1);
+    let turn = args.to.unwrap_or(last);
     images::is_turn(turn, turns.live.len())?;
     let wants_files = args.both || !args.conversation;
     let wants_conversation = args.both || !args.files;

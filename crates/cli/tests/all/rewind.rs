@@ -525,6 +525,22 @@ fn a_killed_rewind_leaves_files_and_conversation_alike() {
     }
 }
 
+/// That a command in the background has ended is a turn, but no prompt to go back to.
+#[test]
+fn the_last_prompt_is_what_somebody_asked() {
+    let input = json!({"command": "sleep 0.2; rm -rf src", "run_in_background": true});
+    let aside = call("toolu_1", "Bash", &input);
+    let then = bash("toolu_2", "sleep 1; echo x > made.txt");
+    let mut lab = Lab::says(&[&[aside], &[then], &[text("done")], &[text("noted")]]);
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    unpack(&folder, &[FILES]);
+    destroy(&mut lab, &[]);
+    assert!(!folder.join("src").exists() && folder.join("made.txt").exists());
+    let printed = run(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    assert!(printed.starts_with("back to before turn 1\n"), "{printed}");
+    assert!(folder.join("src/main.c").exists() && !folder.join("made.txt").exists());
+}
+
 /// A rewind that fails leaves no session behind.
 #[test]
 fn a_rewind_that_fails_does_nothing() {

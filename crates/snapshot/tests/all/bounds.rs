@@ -136,6 +136,18 @@ fn a_tree_that_is_too_large_is_an_error() {
 }
 
 #[test]
+fn a_store_in_the_folder_is_an_error_also_behind_a_link() {
+    let world = World::new(Setting::Plain);
+    fs::create_dir(world.root().join("state")).unwrap();
+    let link = world.temp.path().join("link");
+    std::os::unix::fs::symlink(world.root().join("state"), &link).unwrap();
+    for store in [world.root().join("state"), link] {
+        let opened = Recorder::open(&store, "session", &world.roots, Limits::default());
+        assert!(matches!(opened, Err(ScanError::Inside { .. })), "{opened:?}");
+    }
+}
+
+#[test]
 fn files_over_the_limit_are_counted_and_left_alone() {
     let world = World::new(Setting::Plain);
     let limits = Limits { file: 2000, ..Limits::default() };
