@@ -6,11 +6,11 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use flate2::bufread::ZlibDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use sha2::{Digest, Sha256};
 
 use crate::scan;
@@ -34,11 +34,27 @@ pub(crate) fn is_sound(path: &Path) -> bool {
 /// Whether a loose object has the name, in hexadecimal digits.
 fn has_its_name(file: File, name: &[u8]) -> io::Result<bool> {
     let size = file.metadata()?.len();
-    let mut unpacked = ZlibDecoder::new(BufReader::new(file));
-    let mut sum = Sum::of_digits(name.len());
-    io::copy(&mut unpacked, &mut sum)?;
+    let mut packed = BufReader::new(file);
+    let (mut unpack, mut sum) = (Decompress::new(true), Sum::of_digits(name.len()));
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let (taken, made) = (unpack.total_in(), unpack.total_out());
+        let input = packed.fill_buf()?;
+        let is_over = input.is_empty();
+        let status = unpack.decompress(input, &mut buffer, FlushDecompress::None)?;
+        let since = |now: u64, then: u64| usize::try_from(now - then).unwrap_or_default();
+        packed.consume(since(unpack.total_in(), taken));
+        let made = since(unpack.total_out(), made);
+        sum.write_all(&buffer[..made])?;
+        match status {
+            Status::StreamEnd => break,
+            // What is at the end is missing.
+            _ if is_over && made == 0 => return Ok(false),
+            _ => {}
+        }
+    }
     let hex: String = sum.finish().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(unpacked.total_in() == size && hex.as_bytes() == name)
+    Ok(unpack.total_in() == size && hex.as_bytes() == name)
 }
 
 /// Whether a file ends with the hash of what is before it; the hash has so many digits.
