@@ -64,6 +64,16 @@ pub struct Vault {
     modes: Mutex<HashMap<String, Modes>>,
 }
 
+/// How an object is, beside what was kept of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Whole,
+    /// Only its mode is another one.
+    OtherMode,
+    /// It is gone, or has another content.
+    Other,
+}
+
 /// The modes of objects, by folder and name.
 type Modes = HashMap<Place, u32>;
 
@@ -261,19 +271,28 @@ impl Vault {
         Ok(())
     }
 
-    /// Whether the object at a path is what was kept of it. Of an object that was not kept nothing
-    /// else is known.
+    /// Whether the object at a path is what was kept of it.
     pub(crate) fn is_whole(&self, root: &Path, place: &[u8]) -> bool {
+        self.condition(root, place) == Condition::Whole
+    }
+
+    /// How the object at a path is. Of one that was not kept nothing else is known.
+    pub(crate) fn condition(&self, root: &Path, place: &[u8]) -> Condition {
         let (path, kept) = (path_of(root, place), self.kept(root, place));
-        let Ok(is) = fs::symlink_metadata(&path) else { return false };
-        let Ok(was) = fs::symlink_metadata(&kept) else { return is.is_file() };
-        if !is.is_file() || is.mode() & 0o7777 != self.mode_of(root, place) {
-            return false;
-        }
+        let found = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file);
+        let Some(is) = found else { return Condition::Other };
+        let Ok(was) = fs::symlink_metadata(&kept) else { return Condition::Whole };
         let is_one = (is.dev(), is.ino()) == (was.dev(), was.ino());
         let is_equal = || is.size() == was.size() && is_equal(&path, &kept).unwrap_or(false);
         // What is damaged may be the copy.
-        is_one || is_equal() || (!self.is_sound(root, place) && object::is_sound(&path))
+        let is_better = || !self.is_sound(root, place) && object::is_sound(&path);
+        if !(is_one || is_equal() || is_better()) {
+            Condition::Other
+        } else if is.mode() & 0o7777 == self.mode_of(root, place) {
+            Condition::Whole
+        } else {
+            Condition::OtherMode
+        }
     }
 
     /// Whether what is kept of an object is what git wrote, or at least what was there.
