@@ -267,7 +267,7 @@ impl Images {
         recorder.take(Event::Before, About::rewind(), now()).map_err(|error| say(&error))?;
         let journal = Journal::new(recorder.store(), recorder.vault(), limits);
         let prepared = journal.prepare(&self.session, None, planned.steps, now());
-        let done = prepared.and_then(|rewind| journal.commit(&rewind));
+        let done = prepared.and_then(|rewind| journal.commit(&rewind, &mut || {}));
         // Whatever came of it: what is changed afterwards is someone else's.
         let after = recorder.take(Event::After, About::rewind(), now());
         done.map_err(|error| say(&error))?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use agent::images::copies::first_id;
 use snapshot::diff::Shown;
 use snapshot::moment::prompts;
-use snapshot::restore::{Journal, SettledHow};
+use snapshot::restore::{Journal, Point, SettledHow};
 use snapshot::store::no_hook;
 use snapshot::tree::Why;
 use snapshot::{About, Event, Limits, Log, Moment, Recorder, ScanError, Store, Vault, upkeep};
@@ -73,13 +73,25 @@ pub(crate) fn open(world: &mut World) -> Result<Kept, Failure> {
     let store = Store::open(&folder, no_hook()).map_err(unreadable)?;
     let vault = Vault::new(&folder.join("objects"));
     let kept = Kept { store, vault, limits: world.snapshots.limits() };
-    let settled = kept.journal().settle(&mut |rewind, event| {
+    let mut left = Vec::new();
+    let settled = kept.journal().settle(&mut |rewind, point| {
+        let event = match point {
+            Point::Before => Event::Before,
+            Point::After => Event::After,
+            Point::Undone => {
+                left.extend(remove_made(world, rewind.made.as_deref()).err());
+                return;
+            }
+        };
         for session in [Some(&rewind.session), rewind.made.as_ref()].into_iter().flatten() {
             // Without it, what is changed meanwhile is a question of who did it: nothing is lost.
             let _ = record(world, &kept, session, event);
         }
     });
     let settled = settled.map_err(|error| Failure::usage(error.to_string(), None))?;
+    for failure in left {
+        world.out.note(&format!("the session that a rewind made is still there: {failure}"))?;
+    }
     for one in settled {
         let what = match &one.how {
             SettledHow::Dropped => "had not begun: nothing was changed".to_owned(),
@@ -93,10 +105,6 @@ pub(crate) fn open(world: &mut World) -> Result<Kept, Failure> {
         world.out.note(&format!("a rewind of {short} that was stopped {what}"))?;
         for path in one.skipped {
             world.out.note(&format!("`{}` was changed since, and left alone", path.display()))?;
-        }
-        let is_undone = matches!(one.how, SettledHow::Dropped | SettledHow::TakenBack);
-        if let Some(made) = one.rewind.made.filter(|_| is_undone) {
-            remove_session(world, &made)?;
         }
     }
     Ok(kept)
@@ -151,8 +159,9 @@ fn record(world: &World, kept: &Kept, session: &str, event: Event) -> Result<(),
     recorder.take(event, About::rewind(), world.clock()).map(drop)
 }
 
-/// Takes back the session that a rewind made.
-pub(crate) fn remove_session(world: &mut World, made: &str) -> Result<(), Failure> {
+/// Takes back the session that a rewind made, if it made one and it is there.
+pub(crate) fn remove_made(world: &mut World, made: Option<&str>) -> Result<(), Failure> {
+    let Some(made) = made else { return Ok(()) };
     let journal = world.workshop.journal()?;
     // One that was being made when its process was stopped is complete then, or gone.
     let swept = journal.sweep(&mut Real, world.now);

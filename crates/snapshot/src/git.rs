@@ -51,12 +51,26 @@ pub(crate) fn is_object_folder(name: &[u8]) -> bool {
     name == b"pack" || (name.len() == 2 && name.iter().all(is_hex))
 }
 
-/// The paths that an index lists, sorted.
+/// The paths that an index lists, sorted. Of one that is split, also those of its other part.
 pub(crate) fn tracked(index: &Path) -> Vec<Vec<u8>> {
     let bytes = files::read(index, INDEX_MOST).unwrap_or_default();
-    let mut paths: Vec<_> = listed(&bytes).unwrap_or_default();
+    let Some(Index { mut entries, is_split }) = read_index(&bytes) else { return Vec::new() };
+    for part in shared_parts(index).filter(|_| is_split) {
+        let bytes = files::read(part, INDEX_MOST).unwrap_or_default();
+        entries.extend(listed(&bytes).unwrap_or_default());
+    }
+    let mut paths: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.path).collect();
     paths.sort();
-    paths.into_iter().map(|entry| entry.path).collect()
+    paths
+}
+
+/// The parts of split indexes beside an index; which of them it goes on from does not matter.
+fn shared_parts(index: &Path) -> impl Iterator<Item = PathBuf> {
+    let folder = index.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let paths = folder.into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"sharedindex."))
+    })
 }
 
 /// Whether two indexes list the same: every command that looks at the tree rewrites the rest.
@@ -77,12 +91,23 @@ struct Entry {
     flags: (u16, u16),
 }
 
-fn listed(bytes: &[u8]) -> Option<Vec<Entry>> {
-    // Whether ids have 32 bytes is not written in the index: the reading that fits is right.
-    read_index(bytes, 20).or_else(|| read_index(bytes, 32))
+/// An index, or one part of it: then entries without a path replace some of the other part.
+struct Index {
+    entries: Vec<Entry>,
+    is_split: bool,
 }
 
-fn read_index(bytes: &[u8], width: usize) -> Option<Vec<Entry>> {
+/// Everything that an index lists; None if that is not known without another file.
+fn listed(bytes: &[u8]) -> Option<Vec<Entry>> {
+    read_index(bytes).filter(|index| !index.is_split).map(|index| index.entries)
+}
+
+fn read_index(bytes: &[u8]) -> Option<Index> {
+    // Whether ids have 32 bytes is not written in the index: the reading that fits is right.
+    read_with(bytes, 20).or_else(|| read_with(bytes, 32))
+}
+
+fn read_with(bytes: &[u8], width: usize) -> Option<Index> {
     let number = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let short = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     if !bytes.starts_with(b"DIRC") {
@@ -118,16 +143,28 @@ fn read_index(bytes: &[u8], width: usize) -> Option<Vec<Entry>> {
         if version < 4 {
             at = begin + (at - begin).div_ceil(8) * 8;
         }
-        if path.is_empty() {
-            return None;
-        }
         // Without the length of the name, and whether extended flags follow.
         entries.push(Entry { path, mode, id, flags: (flags & 0xb000, extended) });
     }
     // Extensions have names of letters, and the rest is a checksum.
     let rest = bytes.get(at..)?;
     let is_end = rest.len() == width || rest.first().is_some_and(u8::is_ascii_alphabetic);
-    is_end.then_some(entries)
+    let is_split = has_extension(rest, *b"link");
+    let is_named = is_split || entries.iter().all(|entry| !entry.path.is_empty());
+    (is_end && is_named).then_some(Index { entries, is_split })
+}
+
+/// Whether one of the extensions at the end of an index has this name.
+fn has_extension(mut rest: &[u8], name: [u8; 4]) -> bool {
+    while let Some((found, after)) = rest.split_first_chunk::<4>() {
+        if *found == name {
+            return true;
+        }
+        let Some((length, after)) = after.split_first_chunk::<4>() else { return false };
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        rest = after.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {

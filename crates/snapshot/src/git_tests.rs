@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -30,6 +32,23 @@ fn an_index_lists_paths_and_its_times_do_not_count() {
     assert_eq!(paths, [&b"a"[..], b"dir/b.txt", b"long/enough/to/be/padded"]);
     assert!(is_same_index(&one, &index(&["a", "dir/b.txt", "long/enough/to/be/padded"], 2)));
     assert!(!is_same_index(&one, &index(&["a", "dir/b.txt"], 1)));
+}
+
+/// What is tracked is in the other part; whether two of them list the same, they do not say alone.
+#[test]
+fn an_index_may_be_split() {
+    let temp = tempfile::tempdir().unwrap();
+    let commands = "git init -q . && mkdir d && echo 1 > d/a && echo 2 > b && git add . && \
+        git update-index --split-index && echo 3 > c && git add c && echo 4 >> b && git add b";
+    let done = Command::new("sh").args(["-c", commands]).current_dir(temp.path()).status();
+    assert!(done.unwrap().success());
+    let path = temp.path().join(".git/index");
+    let mut paths = tracked(&path);
+    paths.dedup();
+    assert_eq!(paths, [&b""[..], b"b", b"c", b"d/a"]);
+    let bytes = fs::read(path).unwrap();
+    assert!(read_index(&bytes).unwrap().is_split);
+    assert_eq!(listed(&bytes), None);
 }
 
 #[test]

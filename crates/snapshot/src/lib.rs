@@ -16,6 +16,7 @@ pub mod hash;
 mod index;
 mod mark;
 pub mod moment;
+mod object;
 pub mod plan;
 pub mod recorder;
 pub mod restore;

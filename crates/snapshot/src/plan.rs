@@ -64,6 +64,8 @@ pub enum Clash {
     Changed,
     /// An object that git needs is gone, and no copy is left.
     Gone,
+    /// An object that git needs is gone, and the copy of it is not what git wrote.
+    Damaged,
     /// Something that is not covered is in the way.
     InTheWay,
     /// It was changed while a command went on that was not watched, or not seen to end.
@@ -76,6 +78,7 @@ impl Clash {
         match self {
             Clash::Changed => "someone else has changed it since",
             Clash::Gone => "git needs it, and no copy is left",
+            Clash::Damaged => "git needs it, and the copy that was kept is damaged",
             Clash::InTheWay => "something that is not covered is in the way",
             Clash::Unended => {
                 "someone else has changed it, or a command in the background, or one that was stopped"
@@ -323,7 +326,7 @@ impl Root<'_> {
             match from {
                 // So that it can be taken back, it is kept now.
                 Some(State::Outside(Why::Large, _)) => from = keep(self.store, &path, self.now)?,
-                Some(State::Object) if *to == Some(State::Object) => {
+                Some(State::Object) if !self.vault.is_whole(self.root, place) => {
                     from = keep(self.store, &path, self.now)?;
                 }
                 _ => {}
@@ -331,6 +334,9 @@ impl Root<'_> {
             if *to == Some(State::Object) && !self.vault.kept(self.root, place).exists() {
                 self.clash(place, Clash::Gone);
                 continue;
+            }
+            if *to == Some(State::Object) && !self.vault.is_sound(self.root, place) {
+                self.clash(place, Clash::Damaged);
             }
             // Folders around it: whether they are there, and may be written to.
             let ends = place.iter().enumerate().filter(|(_, byte)| **byte == b'/');

@@ -12,6 +12,7 @@ mod beneath;
 mod hold;
 mod shelf;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -20,7 +21,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::moment::{Event, millis};
+use crate::moment::millis;
 use crate::plan::{GONE, Step};
 use crate::scan::{Limits, state_at};
 use crate::sealed::{self, OPEN, SEEN};
@@ -67,6 +68,17 @@ pub enum Phase {
     Back,
 }
 
+/// Where in settling a rewind that was stopped the caller is asked to do its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// Nothing has been done about it yet.
+    Before,
+    /// Its files are as they were before it, and the journal is about to forget it.
+    Undone,
+    /// It is settled.
+    After,
+}
+
 /// What the next run did about a rewind that was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
@@ -94,6 +106,9 @@ pub enum RestoreError {
     Changed(PathBuf),
     #[error("`{path}`: {1}", path = .0.display())]
     Io(PathBuf, io::Error),
+    /// The next run says so in the journal.
+    #[error("it is done, but that cannot be written down: {0}")]
+    Unmarked(Box<RestoreError>),
     /// It was begun, and can be neither completed nor taken back now.
     #[error("{doing}; what was done already cannot be taken back either: {back}")]
     Stuck { doing: Box<RestoreError>, back: Box<RestoreError> },
@@ -151,7 +166,7 @@ impl<'a> Journal<'a> {
             self.open_sealed(&rewind.steps).and_then(|()| self.stage(&rewind.name, &rewind.steps));
         if staged.is_err() {
             // What cannot be removed now, the next run removes.
-            let _ = self.drop_prepared(&rewind);
+            let _ = self.drop_prepared(&rewind, &mut || {});
             self.hold.release();
         }
         staged?;
@@ -171,38 +186,45 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
-    /// Does it. From here on it is completed, if necessary by the next run.
-    pub fn commit(&self, rewind: &Rewind) -> Result<(), RestoreError> {
+    /// Does it. From here on it is completed, if necessary by the next run. If nothing of it is
+    /// done in the end, `undone` takes away what belongs to it, before the journal forgets it.
+    pub fn commit(&self, rewind: &Rewind, undone: &mut dyn FnMut()) -> Result<(), RestoreError> {
         self.hold.take(self.store.folder())?;
-        let committed = self.commit_held(rewind);
+        let committed = self.commit_held(rewind, undone);
         self.hold.release();
         committed
     }
 
-    fn commit_held(&self, rewind: &Rewind) -> Result<(), RestoreError> {
-        for step in &rewind.steps {
-            if !self.is_as_good_as(step, step.from.as_ref()) {
-                let changed = RestoreError::Changed(step.path());
-                let _ = self.drop_prepared(rewind);
-                return Err(changed);
-            }
+    fn commit_held(&self, rewind: &Rewind, undone: &mut dyn FnMut()) -> Result<(), RestoreError> {
+        let is_changed = |step: &&Step| !self.is_as_good_as(step, step.from.as_ref());
+        let changed = rewind.steps.iter().find(is_changed);
+        let changed = changed.map_or(Ok(()), |step| Err(RestoreError::Changed(step.path())));
+        if let Err(error) = changed.and_then(|()| self.mark(rewind, FORWARD)) {
+            // What cannot be removed now, the next run removes.
+            let _ = self.drop_prepared(rewind, undone);
+            return Err(error);
         }
-        self.mark(rewind, FORWARD)?;
         let done = self
             .apply(&rewind.name, &rewind.steps)
             .and_then(|()| self.drop_staged(&rewind.name, &rewind.steps))
             .and_then(|()| self.close_roots(&rewind.steps));
         if let Err(doing) = done {
-            self.abandon(rewind, doing)?;
+            self.abandon(rewind, doing, undone)?;
         }
-        self.mark(rewind, DONE)
+        self.mark(rewind, DONE).map_err(|error| RestoreError::Unmarked(error.into()))
     }
 
     /// Takes back what was done of a rewind that cannot be completed: all of it or nothing. If that
     /// is not possible either, the next run tries it again.
-    fn abandon(&self, rewind: &Rewind, doing: RestoreError) -> Result<(), RestoreError> {
+    fn abandon(
+        &self,
+        rewind: &Rewind,
+        doing: RestoreError,
+        undone: &mut dyn FnMut(),
+    ) -> Result<(), RestoreError> {
         let taken = self.mark(rewind, BACK).and_then(|()| {
             self.go_on(&rewind.name, &reversed(&rewind.steps))?;
+            undone();
             self.forget(rewind)
         });
         match taken {
@@ -225,12 +247,12 @@ impl<'a> Journal<'a> {
 
     /// Gives up what was only prepared.
     pub fn give_up(&self, rewind: &Rewind) -> Result<(), RestoreError> {
-        self.drop_prepared(rewind)?;
+        self.drop_prepared(rewind, &mut || {})?;
         self.hold.release();
         Ok(())
     }
 
-    fn drop_prepared(&self, rewind: &Rewind) -> Result<(), RestoreError> {
+    fn drop_prepared(&self, rewind: &Rewind, undone: &mut dyn FnMut()) -> Result<(), RestoreError> {
         self.drop_staged(&rewind.name, &rewind.steps)?;
         // Folders that were only opened up for it.
         for step in rewind.steps.iter().rev() {
@@ -241,6 +263,7 @@ impl<'a> Journal<'a> {
                 self.set_mode(step, mode)?;
             }
         }
+        undone();
         self.forget(rewind)
     }
 
@@ -274,16 +297,31 @@ impl<'a> Journal<'a> {
         changed.map(Step::path).collect()
     }
 
+    /// The objects of git that taking a rewind back needs, and of which the copies are damaged.
+    pub fn damaged(&self, rewind: &Rewind) -> Vec<PathBuf> {
+        let is_damaged = |step: &&Step| {
+            step.from == Some(State::Object)
+                && !self.is_at(step, step.from.as_ref())
+                && !self.vault.is_sound(&step.root, &step.place)
+        };
+        rewind.steps.iter().filter(is_damaged).map(Step::path).collect()
+    }
+
     /// Takes a rewind back. What was changed since is kept by the caller's image, or refused by the
-    /// caller before.
-    pub fn take_back(&self, rewind: &Rewind) -> Result<(), RestoreError> {
+    /// caller before. `undone` takes away what else belongs to it, before the journal forgets it:
+    /// if this is stopped, the next run does both.
+    pub fn take_back(&self, rewind: &Rewind, undone: &mut dyn FnMut()) -> Result<(), RestoreError> {
         self.hold.take(self.store.folder())?;
-        let taken = self.take_back_held(rewind);
+        let taken = self.take_back_held(rewind, undone);
         self.hold.release();
         taken
     }
 
-    fn take_back_held(&self, rewind: &Rewind) -> Result<(), RestoreError> {
+    fn take_back_held(
+        &self,
+        rewind: &Rewind,
+        undone: &mut dyn FnMut(),
+    ) -> Result<(), RestoreError> {
         let back = reversed(&rewind.steps);
         self.open_sealed(&back)?;
         self.stage(&rewind.name, &back)?;
@@ -291,6 +329,7 @@ impl<'a> Journal<'a> {
         self.apply(&rewind.name, &back)?;
         self.drop_staged(&rewind.name, &rewind.steps)?;
         self.close_roots(&back)?;
+        undone();
         self.forget(rewind)
     }
 
@@ -307,30 +346,27 @@ impl<'a> Journal<'a> {
         all(self.store.folder())
     }
 
-    /// Completes, or takes back, what was stopped; `record` is called before and after each. While
+    /// Completes, or takes back, what was stopped; `at` is called at the points of each. While
     /// another process is in the middle of a rewind, nothing was stopped.
-    pub fn settle(
-        &self,
-        record: &mut dyn FnMut(&Rewind, Event),
-    ) -> Result<Vec<Settled>, RestoreError> {
+    pub fn settle(&self, at: &mut dyn FnMut(&Rewind, Point)) -> Result<Vec<Settled>, RestoreError> {
         if self.all().is_empty() || !self.hold.try_take(self.store.folder())? {
             return Ok(Vec::new());
         }
-        let settled = self.settle_held(record);
+        let settled = self.settle_held(at);
         self.hold.release();
         Ok(settled)
     }
 
-    fn settle_held(&self, record: &mut dyn FnMut(&Rewind, Event)) -> Vec<Settled> {
+    fn settle_held(&self, at: &mut dyn FnMut(&Rewind, Point)) -> Vec<Settled> {
         let mut settled = Vec::new();
         for (rewind, phase) in self.all() {
             let is_stopped = phase != Phase::Done;
             if is_stopped {
-                record(&rewind, Event::Before);
+                at(&rewind, Point::Before);
             }
-            let done = self.settle_one(&rewind, phase);
+            let done = self.settle_one(&rewind, phase, &mut || at(&rewind, Point::Undone));
             if is_stopped && done.is_ok() {
-                record(&rewind, Event::After);
+                at(&rewind, Point::After);
             }
             match done {
                 Ok(None) => {}
@@ -350,9 +386,11 @@ impl<'a> Journal<'a> {
         &self,
         rewind: &Rewind,
         phase: Phase,
+        undone: &mut dyn FnMut(),
     ) -> Result<Option<(SettledHow, Vec<PathBuf>)>, RestoreError> {
-        let back = || {
+        let back = |undone: &mut dyn FnMut()| {
             let skipped = self.go_on(&rewind.name, &reversed(&rewind.steps))?;
+            undone();
             self.forget(rewind)?;
             Ok(Some((SettledHow::TakenBack, skipped)))
         };
@@ -363,7 +401,7 @@ impl<'a> Journal<'a> {
                 Ok(None)
             }
             Phase::Planned => {
-                self.drop_prepared(rewind)?;
+                self.drop_prepared(rewind, undone)?;
                 Ok(Some((SettledHow::Dropped, Vec::new())))
             }
             Phase::Forward => {
@@ -372,9 +410,9 @@ impl<'a> Journal<'a> {
                     return Ok(Some((SettledHow::Completed, skipped)));
                 }
                 self.mark(rewind, BACK)?;
-                back()
+                back(undone)
             }
-            Phase::Back => back(),
+            Phase::Back => back(undone),
         }
     }
 
@@ -551,6 +589,7 @@ impl<'a> Journal<'a> {
         roots.dedup();
         for root in roots {
             let folder = root.join(staging(name));
+            Self::drop_beside(name, root, steps);
             if fs::symlink_metadata(&folder).is_err() {
                 continue;
             }
@@ -559,6 +598,17 @@ impl<'a> Journal<'a> {
                 .map_err(|error| RestoreError::Io(folder, error))?;
         }
         Ok(())
+    }
+
+    /// Removes what was left where another file system is mounted. What cannot be removed does no
+    /// harm.
+    fn drop_beside(name: &str, root: &Path, steps: &[Step]) {
+        let Ok(opened) = Beneath::open(root) else { return };
+        let here = steps.iter().filter(|step| step.root == root);
+        let folders: BTreeSet<&[u8]> = here.map(|step| folder_of(&step.place)).collect();
+        for folder in folders {
+            opened.drop_beside(&staging(name), folder);
+        }
     }
 
     /// Removes a rewind from the journal: in one step for other processes.
@@ -579,6 +629,12 @@ fn needed(step: &Step) -> u32 {
 
 fn is_folder(state: Option<&State>) -> bool {
     matches!(state, Some(State::Folder { .. }))
+}
+
+/// The folder that a path is in.
+fn folder_of(place: &[u8]) -> &[u8] {
+    let end = place.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    &place[..end]
 }
 
 fn staging(name: &str) -> String {

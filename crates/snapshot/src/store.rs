@@ -113,7 +113,8 @@ impl Store {
     pub fn open(folder: &Path, hook: Hook) -> io::Result<Store> {
         files::make_private_folder(&folder.join("packs"))?;
         let store = Store {
-            folder: folder.to_owned(),
+            // Whether it is in a folder of which it has images shows only without links.
+            folder: fs::canonicalize(folder)?,
             table: RwLock::default(),
             writer: Mutex::default(),
             recent: Mutex::default(),

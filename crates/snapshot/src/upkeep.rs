@@ -203,7 +203,7 @@ fn sweep(store: &Store, vault: &Vault) -> io::Result<Swept> {
             for state in [&step.from, &step.to].into_iter().flatten() {
                 match state {
                     State::File { hash, .. } => _ = live.insert(*hash),
-                    State::Object => _ = objects.insert(vault::object(&step.path())),
+                    State::Object => _ = objects.insert(vault::object_name(&step.path())),
                     _ => {}
                 }
             }

@@ -18,6 +18,8 @@ use transcript::client::change::{self, At};
 use transcript::client::history::Rules;
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
+use transcript::conversation::turn::Turn;
+use transcript::format::input::Input;
 use workshop::{Place, Policy, Read, Verb, live};
 
 use crate::failure::Failure;
@@ -107,7 +109,10 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
     }
     let family = WithAgents::open(&session)?;
     let turns = family.main.turns();
-    let turn = args.to.unwrap_or(turns.live.len());
+    // That a command in the background ended is no prompt.
+    let is_typed = |turn: &Turn| turn.input.is_some_and(Input::is_typed);
+    let last = turns.live.iter().rposition(is_typed).map_or(turns.live.len(), |at| at + 1);
+    let turn = args.to.unwrap_or(last);
     images::is_turn(turn, turns.live.len())?;
     let wants_files = args.both || !args.conversation;
     let wants_conversation = args.both || !args.files;
@@ -314,13 +319,7 @@ impl Deed<'_> {
             return self.fork(world).map(|()| None);
         }
         let sessions = (self.session.id.as_str(), self.made.as_deref());
-        let done = images::around(world, self.kept, sessions, |world| self.put_back(world, steps));
-        if done.is_err()
-            && let Some(made) = &self.made
-        {
-            images::remove_session(world, made)?;
-        }
-        done.map(Some)
+        images::around(world, self.kept, sessions, |world| self.put_back(world, steps)).map(Some)
     }
 
     /// Puts the files back. The new session is made after the journal knows of it, and before
@@ -338,14 +337,25 @@ impl Deed<'_> {
         let rewind = journal.prepare(session, self.made.clone(), steps, world.clock());
         let rewind = rewind.map_err(|error| failed(&error))?;
         if let Err(failure) = self.fork(world) {
+            images::remove_made(world, self.made.as_deref())?;
             journal.give_up(&rewind).map_err(|error| failed(&error))?;
             return Err(failure);
         }
-        journal.commit(&rewind).map_err(|error| match error {
+        let mut removed = Ok(());
+        let done = journal.commit(&rewind, &mut || {
+            removed = images::remove_made(world, self.made.as_deref());
+        });
+        if let Err(failure) = removed {
+            world.out.note(&format!("the new session is still there: {failure}"))?;
+        }
+        done.map_err(|error| match error {
             RestoreError::Stuck { .. } => Failure::kept(
                 format!("the rewind is half done: {error}"),
                 "mend that, and run it again: it takes back first what was done",
             ),
+            RestoreError::Unmarked(_) => {
+                Failure::kept(error.to_string(), "free space; `quipu undo` takes it back")
+            }
             error => failed(&error),
         })?;
         Ok(rewind.name)

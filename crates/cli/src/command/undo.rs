@@ -162,14 +162,19 @@ fn take_back(
     if let Some(path) = journal.changed(rewind).first().filter(|_| !is_forced) {
         return Err(Failure::in_use(path, "it has changed since, and that would be lost"));
     }
-    // What is overwritten is in the image before it.
-    images::around(world, kept, (&rewind.session, None), |_| {
-        let taken = journal.take_back(rewind);
-        taken.map_err(|error| Failure::kept(error.to_string(), "run `quipu undo` again"))
-    })?;
-    if let Some(made) = &rewind.made {
-        images::remove_session(world, made)?;
+    if let Some(path) = journal.damaged(rewind).first().filter(|_| !is_forced) {
+        let message = format!("nothing was undone: the copy of `{}` is damaged", path.display());
+        return Err(Failure::damaged(message, "`--force` puts back what there is"));
     }
+    // What is overwritten is in the image before it.
+    images::around(world, kept, (&rewind.session, None), |world| {
+        let mut removed = Ok(());
+        let taken = journal.take_back(rewind, &mut || {
+            removed = images::remove_made(world, rewind.made.as_deref());
+        });
+        taken.map_err(|error| Failure::kept(error.to_string(), "run `quipu undo` again"))?;
+        removed
+    })?;
     let (session, paths) = (short(&rewind.session), count(rewind.steps.len() as u64, "path"));
     writeln!(world.out, "rewind of {} undone", printable(&session))?;
     writeln!(world.out, "  {paths} put back")?;

@@ -487,7 +487,8 @@ fn an_edit_that_no_image_covers_is_listed_and_undone() {
     assert!(!Path::new(&outside).exists());
 }
 
-/// Killed at random moments: files and conversation are as before, or both are rewound.
+/// Killed at random moments: files and conversation are as before, or both are rewound; likewise
+/// while that is taken back.
 #[test]
 fn a_killed_rewind_leaves_files_and_conversation_alike() {
     let command = bash("toolu_1", "rm -rf many; echo x > made.txt");
@@ -502,23 +503,42 @@ fn a_killed_rewind_leaves_files_and_conversation_alike() {
     let begin = std::time::Instant::now();
     run(&lab, &["rewind", SESSION, "--dry-run"]);
     let whole = begin.elapsed() * 3;
-    for round in 0..24_u32 {
-        let mut child = lab.env.command(&["rewind", SESSION, "--yes"]);
+    // Killed after so long; then completed, or taken back. Returns whether both are rewound.
+    let killed = |args: &[&str], round: u32| {
+        let mut child = lab.env.command(args);
         let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(whole * round / 24);
         let _ = child.kill();
         child.wait().unwrap();
-        // Completes it, or takes it back.
         lab.env.output(&["undo", "--list"]);
         let is_back = folder.join("many/200").exists() && !folder.join("made.txt").exists();
         let is_left = !folder.join("many").exists() && folder.join("made.txt").exists();
         let is = (is_back, is_left, sessions());
         let expected = [(true, false, "2".to_owned()), (false, true, "1".to_owned())];
-        assert!(expected.contains(&is), "round {round}: {is:?}");
-        if is_back {
+        assert!(expected.contains(&is), "{args:?}, round {round}: {is:?}");
+        is_back
+    };
+    for round in 0..24 {
+        if killed(&["rewind", SESSION, "--yes"], round) && killed(&["undo"], (round * 7) % 24) {
             run(&lab, &["undo"]);
         }
     }
+}
+
+/// That a command in the background has ended is a turn, but no prompt to go back to.
+#[test]
+fn the_last_prompt_is_what_somebody_asked() {
+    let input = json!({"command": "sleep 0.2; rm -rf src", "run_in_background": true});
+    let aside = call("toolu_1", "Bash", &input);
+    let then = bash("toolu_2", "sleep 1; echo x > made.txt");
+    let mut lab = Lab::says(&[&[aside], &[then], &[text("done")], &[text("noted")]]);
+    let folder = fs::canonicalize(lab.cwd()).unwrap();
+    unpack(&folder, &[FILES]);
+    destroy(&mut lab, &[]);
+    assert!(!folder.join("src").exists() && folder.join("made.txt").exists());
+    let printed = run(&lab, &["rewind", SESSION, "--files", "--yes"]);
+    assert!(printed.starts_with("back to before turn 1\n"), "{printed}");
+    assert!(folder.join("src/main.c").exists() && !folder.join("made.txt").exists());
 }
 
 /// A rewind that fails leaves no session behind.

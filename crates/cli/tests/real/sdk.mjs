@@ -116,6 +116,22 @@ const parts = {
     const [one, two] = results(said);
     row("interrupt", one.subtype, one.is_error, two.result);
   },
+  async checkpoints() {
+    let prompt;
+    let seen;
+    const changes = { enableFileCheckpointing: true, allowedTools: ["Write", "Bash"], extraArgs: { "replay-user-messages": null } };
+    await talk(["LAB-CHECK"], changes, async (talk, message) => {
+      if (message.type === "user") prompt ??= message.uuid;
+      if (message.type !== "result") return;
+      const files = () => ["written", "made", "README.md"].map(is);
+      const before = files();
+      const dry = await talk.rewindFiles(prompt, { dryRun: true });
+      const between = files();
+      const done = await talk.rewindFiles(prompt);
+      seen = [dry.canRewind, dry.filesChanged.length, done.canRewind, before, between, files()];
+    });
+    row("checkpoints", seen);
+  },
   async shapes() {
     const schema = { type: "object", properties: { count: { type: "integer" } }, required: ["count"] };
     let [result] = await ask("LAB-SHAPE", { outputFormat: { type: "json_schema", schema } });

@@ -67,6 +67,7 @@ fn model(readme: &Path) -> Vec<(String, Vec<Reply>)> {
     let call = |id: &str, name: &str, input: Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
     let bash = |id: &str, command: &str| call(id, "Bash", json!({"command": command}));
     let read = |id: &str| call(id, "Read", json!({"file_path": readme}));
+    let written = readme.with_file_name("written");
     let task =
         json!({"description": "Count", "prompt": "LAB-SUB count", "subagent_type": "counter"});
     let reply = |words: &str| Reply::Blocks(vec![text(words)]);
@@ -93,6 +94,14 @@ fn model(readme: &Path) -> Vec<(String, Vec<Reply>)> {
         ("A widget counter", reply("LAB-COUNTED three.")),
         ("LAB-AGENT", Reply::Blocks(vec![call("t1", "Task", task)])),
         ("LAB-HANG", Reply::Silent(vec![text("Slow"), text("er")], 3, Duration::from_secs(30))),
+        ("LAB-CHECKED", reply("Changed three files.")),
+        (
+            "LAB-CHECK",
+            Reply::Blocks(vec![
+                call("k1", "Write", json!({"file_path": written, "content": "1\n"})),
+                bash("k2", "rm README.md; echo 1 > made; echo LAB-CHECKED"),
+            ]),
+        ),
         ("LAB-SHAPE", Reply::Blocks(vec![call("s1", "StructuredOutput", json!({"count": 3}))])),
         ("LAB-SYSTEM", reply("Own prompt.")),
         ("LAB-APPEND", reply("More prompt.")),
@@ -196,6 +205,7 @@ hooks | Hooked, with a note. | [\"UserPromptSubmit\",\"PreToolUse\",\"PreToolUse
 hook that must not fail | success | false
 agents | Three, says the helper. | true | [\"task_notification\",\"task_progress\",\"task_started\"]
 interrupt | error_during_execution | true | One.
+checkpoints | [true,3,true,[true,true,false],[true,true,false],[false,false,true]]
 structured output | success | {\"count\":3}
 system prompt | Own prompt.
 appended prompt | More prompt.

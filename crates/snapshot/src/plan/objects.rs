@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Root, is_inside};
 use crate::scan::ScanError;
 use crate::tree::{Folder, Place, State, What, differences, find, join};
+use crate::vault::Condition;
 
 impl Root<'_> {
     /// Objects that were there and are gone come back with what may need them: wherever anything
@@ -15,12 +16,21 @@ impl Root<'_> {
         let mut all = Vec::new();
         objects(&[], before, &mut all);
         let mut changing: HashMap<Place, bool> = HashMap::new();
+        let mut modes: HashMap<Place, bool> = HashMap::new();
         for place in all {
             if self.targets.contains_key(&place) {
                 continue;
             }
             let is_needed = match find(&self.is, &place) {
-                Some(State::Object) => !self.vault.is_whole(self.root, &place),
+                Some(State::Object) => match self.vault.condition(self.root, &place) {
+                    Condition::Whole => false,
+                    // Who did it shows only in the rest of the repository.
+                    Condition::OtherMode => git_of(&place).is_some_and(|git| {
+                        let are_changing = || self.changes_modes(&git);
+                        *modes.entry(git.clone()).or_insert_with(are_changing)
+                    }),
+                    Condition::Other => true,
+                },
                 None => git_of(&place).is_some_and(|git| {
                     let is_changing = || self.changes_git(&git);
                     *changing.entry(git.clone()).or_insert_with(is_changing)
@@ -40,6 +50,19 @@ impl Root<'_> {
             is_inside(place, git) && *place != objects && !is_inside(place, &objects)
         };
         self.targets.keys().any(is_changing)
+    }
+
+    /// Whether the modes of files or folders of a folder of git change.
+    fn changes_modes(&self, git: &[u8]) -> bool {
+        let is_mode = |(place, to): (&Place, &Option<State>)| match (find(&self.is, place), to) {
+            (
+                Some(State::File { mode: from, hash: one, .. }),
+                Some(State::File { mode: to, hash: other, .. }),
+            ) => from != *to && one == *other,
+            (Some(State::Folder { mode: from }), Some(State::Folder { mode: to })) => from != *to,
+            _ => false,
+        };
+        self.targets.iter().filter(|(place, _)| is_inside(place, git)).any(is_mode)
     }
 
     /// Objects that the agent added go only if everything else of the repository is as it was:

@@ -8,11 +8,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, chmodat, mkdirat, openat, renameat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, chmodat, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
+    unlinkat,
+};
+use rustix::io::Errno;
 
+use crate::mark::Found;
 use crate::plan::Step;
+use crate::sealed;
 use crate::store::Store;
-use crate::tree::State;
+use crate::tree::{State, join};
 use crate::vault::Vault;
 
 /// A folder.
@@ -57,7 +63,7 @@ impl Beneath {
         let (folder, name) = self.around(place)?;
         let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         match unlinkat(&folder, name, flags) {
-            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::NOENT) => Ok(()),
+            Err(Errno::NOTEMPTY | Errno::NOENT) => Ok(()),
             removed => Ok(removed?),
         }
     }
@@ -84,7 +90,7 @@ impl Beneath {
         (store, vault): (&Store, &Vault),
     ) -> io::Result<()> {
         match mkdirat(&self.0, staging, mode(0o700)) {
-            Err(rustix::io::Errno::EXIST) | Ok(()) => {}
+            Err(Errno::EXIST) | Ok(()) => {}
             Err(error) => return Err(error.into()),
         }
         let waiting = openat(&self.0, staging, FOLDER, Mode::empty())?;
@@ -110,8 +116,7 @@ impl Beneath {
             }
             Some(State::Object) => {
                 let _ = unlinkat(&waiting, name.as_str(), AtFlags::empty());
-                let kept = vault.kept(&step.root, &step.place);
-                Vault::put_back(&kept, &step.root.join(staging).join(name))
+                vault.put_back(&step.root, &step.place, &step.root.join(staging).join(name))
             }
             _ => Ok(()),
         }
@@ -121,6 +126,45 @@ impl Beneath {
     pub(super) fn place(&self, staging: &str, number: usize, place: &[u8]) -> io::Result<()> {
         let waiting = openat(&self.0, staging, FOLDER, Mode::empty())?;
         let (folder, name) = self.around(place)?;
-        Ok(renameat(&waiting, number.to_string(), &folder, name)?)
+        match renameat(&waiting, number.to_string(), &folder, name) {
+            // Another file system is mounted there: it is written once more, beside its place.
+            Err(Errno::XDEV) => {
+                copy(&waiting, OsStr::new(&number.to_string()), &folder, staging)?;
+                Ok(renameat(&folder, staging, &folder, name)?)
+            }
+            moved => Ok(moved?),
+        }
     }
+
+    /// Removes what a stopped run wrote beside the places in this folder. What is not there, or in
+    /// the root is the folder in which files wait, cannot be removed so.
+    pub(super) fn drop_beside(&self, staging: &str, folder: &[u8]) {
+        if let Ok((folder, name)) = self.around(&join(folder, staging.as_bytes())) {
+            let _ = unlinkat(&folder, name, AtFlags::empty());
+        }
+    }
+}
+
+/// Copies a file or a link to another folder, under a name that may exist.
+fn copy(from: &OwnedFd, name: &OsStr, to: &OwnedFd, part: &str) -> io::Result<()> {
+    match unlinkat(to, part, AtFlags::empty()) {
+        Err(Errno::NOENT) | Ok(()) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let found = Found::from(&statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?);
+    if found.is_link() {
+        return Ok(symlinkat(readlinkat(from, name, Vec::new())?, to, part)?);
+    }
+    if sealed::lacks(found.mode(), 0o400) {
+        chmodat(from, name, mode(found.mode() | 0o400), AtFlags::empty())?;
+    }
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut old = File::from(openat(from, name, flags | OFlags::RDONLY, Mode::empty())?);
+    let new = openat(to, part, flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode(0o600));
+    let mut new = File::from(new?);
+    io::copy(&mut old, &mut new)?;
+    if let Ok(attributes) = files::Attributes::of(&old) {
+        let _ = attributes.give(&new);
+    }
+    new.set_permissions(fs::Permissions::from_mode(found.mode()))
 }

@@ -241,8 +241,7 @@ impl Walk<'_> {
             Some(outer) => self.opened.folder(outer.as_fd(), OsStr::from_bytes(leaf), job.mode),
         };
         let listed = opened.and_then(|folder| {
-            let is_waiting = |name: &[u8]| job.depth == 0 && self.is_waiting(name);
-            let names = Names::of(&folder, is_waiting)?;
+            let names = Names::of(&folder, |name| self.is_waiting(name))?;
             Ok((Arc::new(folder), names))
         });
         let (folder, names) = match listed {
@@ -359,7 +358,8 @@ impl Walk<'_> {
         (Listing { place, mode, body, last, failed: None }, below)
     }
 
-    /// Whether it is the folder in which files of a rewind wait that was stopped.
+    /// Whether it is the folder in which files of a rewind wait that was stopped, or one of them
+    /// where another file system is mounted.
     fn is_waiting(&self, name: &[u8]) -> bool {
         let rewind = name.strip_prefix(STAGING.as_bytes());
         // Their names begin with a number.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
-use snapshot::plan::{Others, plan};
+use snapshot::plan::{Clash, Others, plan};
 use snapshot::store::no_hook;
 use snapshot::upkeep::{forget, tidy};
 use snapshot::{Bounds, Event, Limits, Recorder, ScanError};
@@ -94,6 +94,35 @@ fn a_damaged_content_is_never_restored() {
     assert!(!world.root().join("src").exists());
 }
 
+/// The copies of git's objects are verified, too: by what git calls them.
+#[test]
+fn a_damaged_object_is_never_put_back() {
+    let world = World::new(Setting::Repository);
+    let before = world.git();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    let damage = "find objects -type f ! -name where -exec sh -c \
+        'for f; do chmod u+w \"$f\"; echo more >> \"$f\"; done' - {} +";
+    // They are as private as the rest.
+    assert_eq!(sh(&world.store(), "find . -type f ! -perm 600"), "");
+    sh(&world.store(), damage);
+    sh(world.root(), "git commit -qam more");
+    take(&mut recorder, Event::After, "c1");
+    // What is still there is not mended with them.
+    let plan = world.rewind(&recorder, 0, Others::Respect);
+    assert_eq!(plan.clashes, []);
+    assert_eq!(world.git(), before);
+    take(&mut recorder, Event::Before, "c2");
+    sh(world.root(), "rm -rf .git/objects/??");
+    take(&mut recorder, Event::After, "c2");
+    let plan = world.plan(&recorder, 2, Others::Respect);
+    assert!(plan.clashes.len() > 10, "{:?}", plan.clashes);
+    assert!(plan.clashes.iter().all(|(_, clash)| *clash == Clash::Damaged), "{:?}", plan.clashes);
+    // It is the user's to say that they are better than nothing.
+    world.rewind(&recorder, 2, Others::Overwrite);
+    assert_ne!(sh(world.root(), "ls .git/objects/??"), "");
+}
+
 #[test]
 fn a_tree_that_is_too_large_is_an_error() {
     let world = World::new(Setting::Plain);
@@ -104,6 +133,18 @@ fn a_tree_that_is_too_large_is_an_error() {
     assert_eq!(recorder.log().read().unwrap(), []);
     let inside = Recorder::open(&world.root().join("s"), "session", &world.roots, limits);
     assert!(matches!(inside, Err(ScanError::Inside { .. })));
+}
+
+#[test]
+fn a_store_in_the_folder_is_an_error_also_behind_a_link() {
+    let world = World::new(Setting::Plain);
+    fs::create_dir(world.root().join("state")).unwrap();
+    let link = world.temp.path().join("link");
+    std::os::unix::fs::symlink(world.root().join("state"), &link).unwrap();
+    for store in [world.root().join("state"), link] {
+        let opened = Recorder::open(&store, "session", &world.roots, Limits::default());
+        assert!(matches!(opened, Err(ScanError::Inside { .. })), "{opened:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Stopped at every step, and killed at random moments: as before or as after, never between.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use snapshot::plan::Others;
-use snapshot::restore::Journal;
+use snapshot::restore::{Journal, Point, Rewind};
 use snapshot::store::{Hook, no_hook};
 use snapshot::{Event, Limits, Recorder, Store, Vault};
 
@@ -31,6 +32,15 @@ fn stop_at(step: usize) -> (Hook, Arc<AtomicUsize>) {
     (hook, seen)
 }
 
+/// What stands for the session that a rewind makes.
+fn made(world: &World) -> PathBuf {
+    world.temp.path().join("made")
+}
+
+fn remove_made(world: &World) {
+    let _ = fs::remove_file(made(world));
+}
+
 /// Rewinds with a hook; true if it went through.
 fn rewind(world: &World, hook: Hook) -> bool {
     let Ok(store) = Store::open(&world.store(), hook) else { return false };
@@ -43,16 +53,24 @@ fn rewind(world: &World, hook: Hook) -> bool {
         return false;
     };
     let journal = Journal::new(&store, &vault, Limits::default());
-    let Ok(rewind) = journal.prepare("session", None, plan.steps, SystemTime::now()) else {
+    let name = Some("made".to_owned());
+    let Ok(rewind) = journal.prepare("session", name, plan.steps, SystemTime::now()) else {
         return false;
     };
-    journal.commit(&rewind).is_ok()
+    fs::write(made(world), "").unwrap();
+    journal.commit(&rewind, &mut || remove_made(world)).is_ok()
 }
 
 fn settle(world: &World) {
     let store = Store::open(&world.store(), no_hook()).unwrap();
     let vault = Vault::new(&world.store().join("objects"));
-    Journal::new(&store, &vault, Limits::default()).settle(&mut |_, _| {}).unwrap();
+    let journal = Journal::new(&store, &vault, Limits::default());
+    let mut at = |_: &Rewind, point: Point| {
+        if point == Point::Undone {
+            remove_made(world);
+        }
+    };
+    journal.settle(&mut at).unwrap();
 }
 
 fn destroyed() -> (World, BTreeMap<PathBuf, String>, BTreeMap<PathBuf, String>) {
@@ -77,6 +95,8 @@ fn stopped_at_every_step_of_a_rewind_and_of_taking_it_back() {
         let is = world.record();
         assert!(is == before || is == after, "step {step}: {:?}", between(&is, &before));
         assert!(!is_done || is == before, "step {step}");
+        // What the rewind makes is there if it is done, and only then.
+        assert_eq!(made(&world).exists(), is == before, "step {step}");
         if is == before {
             // Taken back, stopped at the same step.
             let (hook, _) = stop_at(step);
@@ -84,10 +104,12 @@ fn stopped_at_every_step_of_a_rewind_and_of_taking_it_back() {
             settle(&world);
             let is = world.record();
             assert!(is == before || is == after, "back, step {step}: {:?}", between(&is, &after));
+            assert_eq!(made(&world).exists(), is == before, "back, step {step}");
             if is == before {
                 take_back(&world, no_hook());
             }
             assert_eq!(world.record(), after, "back, step {step}");
+            assert!(!made(&world).exists(), "back, step {step}");
         }
         if is_done {
             assert!(step > 15, "{step}");
@@ -110,7 +132,7 @@ fn take_back(world: &World, hook: Hook) {
     let vault = Vault::new(&world.store().join("objects"));
     let journal = Journal::new(&store, &vault, Limits::default());
     if let Some(rewind) = journal.list().first() {
-        let _ = journal.take_back(rewind);
+        let _ = journal.take_back(rewind, &mut || remove_made(world));
     }
 }
 
@@ -171,9 +193,9 @@ fn child() {
         let plan = snapshot::plan::plan((&store, &vault), &moments, 0, Others::Respect, about_now)
             .unwrap();
         let rewind = journal.prepare("session", None, plan.steps, SystemTime::now()).unwrap();
-        journal.commit(&rewind).unwrap();
+        journal.commit(&rewind, &mut || {}).unwrap();
         let last = journal.list().first().cloned().unwrap();
-        journal.take_back(&last).unwrap();
+        journal.take_back(&last, &mut || {}).unwrap();
         let limits = Limits::default();
         let mut other =
             Recorder::open(store.folder(), "other", std::slice::from_ref(&root), limits).unwrap();

@@ -18,6 +18,11 @@ const NESTED: &str = "git init -q sub && cd sub && echo 1 > f && git add f && gi
 const MODULE: &str = "git init -q ../lib && (cd ../lib && echo 1 > f && git add f && git commit -qm one) \
     && git submodule add -q ../lib lib && git commit -qam module";
 
+/// Objects for which there are links: together they are too large for copies. The modes of some are
+/// not those that git gives.
+const MANY: &str = "for i in 1 2 3 4 5; do head -c 2000000 /dev/urandom > $i; done; git add -f . \
+    && git commit -qm many && chmod 400 .git/objects/a?/* && chmod 440 .git/objects/b?/*";
+
 /// What is made first, and what destroys it.
 const CASES: &[(&str, &str)] = &[
     ("git worktree add -q wt side", "git worktree remove --force wt"),
@@ -123,6 +128,18 @@ const CASES: &[(&str, &str)] = &[
     ("echo s > secret; chmod 000 secret", "rm -f secret; echo t > secret; chmod 644 secret"),
     ("head -c 60000000 /dev/zero > large", "rm large"),
     ("git sparse-checkout set src", "git sparse-checkout disable"),
+    (MANY, "chmod -R 777 ."),
+    (MANY, "chmod -R 777 . && rm -rf .git"),
+    (MANY, "chmod -R a+rwX .git && git reset -q --hard HEAD~1 && git gc -q --prune=now"),
+    // Objects that git never wrote.
+    (
+        "mkdir -p fake/objects/ab fake/refs; echo r > fake/HEAD; echo x > fake/objects/ab/cdefabcdefabcdefabcdefabcdefabcdefabcd",
+        "rm -rf fake",
+    ),
+    (
+        "git update-index --split-index; mkdir build; echo build/ >> .gitignore; echo 1 > build/x; git add -f build/x",
+        "rm -rf build",
+    ),
     ("true", "rm -rf \"$PWD\""),
     ("true", "git init -q --separate-git-dir ../apart"),
 ];
@@ -170,6 +187,29 @@ fn special_things_come_back() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Objects that one command adds, and the next one damages.
+#[test]
+fn objects_that_changed_after_they_were_added_go() {
+    let world = World::new(Setting::Repository);
+    let before = (world.git(), world.record());
+    let mut recorder = world.recorder();
+    for (call, command) in [
+        ("c1", "git commit -qam more"),
+        ("c2", "chmod -R 777 .; for f in .git/objects/??/*; do echo x >> $f; done"),
+    ] {
+        take(&mut recorder, Event::Before, call);
+        sh(world.root(), command);
+        take(&mut recorder, Event::After, call);
+    }
+    let after = world.record();
+    world.rewind(&recorder, 0, Others::Respect);
+    assert_eq!((world.git(), world.record()), before);
+    let (store, vault) = (recorder.store(), recorder.vault());
+    let journal = snapshot::restore::Journal::new(store, vault, snapshot::Limits::default());
+    journal.take_back(&journal.list()[0], &mut || {}).unwrap();
+    assert_eq!(world.record(), after);
+}
+
 /// Same size, same times, again and again: neither the clock's tick nor `touch` hides a change.
 #[test]
 fn changes_within_a_tick_and_with_old_times_are_seen() {
@@ -208,7 +248,7 @@ fn what_a_command_left_over_the_limit_goes_and_comes_back_with_undo() {
         recorder.vault(),
         snapshot::Limits::default(),
     );
-    journal.take_back(&journal.list()[0]).unwrap();
+    journal.take_back(&journal.list()[0], &mut || {}).unwrap();
     assert_eq!(world.record(), after);
     assert_eq!(fs::metadata(world.root().join("new")).unwrap().size(), (66 << 20) + 4);
 }
@@ -265,9 +305,70 @@ fn what_its_owner_may_not_read_comes_back() {
         assert_eq!(modes(), sealed, "`{command}`: what was prepared is given up");
         world.rewind(&recorder, 0, Others::Respect);
         assert_eq!((world.git(), world.record()), before, "`{command}`");
-        journal.take_back(&journal.list()[0]).unwrap();
+        journal.take_back(&journal.list()[0], &mut || {}).unwrap();
         assert_eq!(modes(), sealed, "`{command}`: taken back");
         world.rewind(&recorder, 0, Others::Respect);
         assert_eq!((world.git(), world.record()), before, "`{command}`, again");
     }
+}
+
+const MOUNTED: &str = "QUIPU_MOUNTED";
+
+/// In a folder on which another file system is mounted, as in containers: nothing can be moved
+/// there from beside it.
+#[test]
+fn what_is_on_another_file_system_comes_back() {
+    if std::env::var_os(MOUNTED).is_none() {
+        let unshared = |program: &std::path::Path| {
+            let mut command = std::process::Command::new("unshare");
+            command.args(["--map-root-user", "--mount"]).arg(program);
+            command
+        };
+        if !unshared("true".as_ref()).status().is_ok_and(|status| status.success()) {
+            // Nothing can be mounted here.
+            return;
+        }
+        let child = unshared(&std::env::current_exe().unwrap())
+            .args(["special::what_is_on_another_file_system_comes_back", "--exact"])
+            .env(MOUNTED, "1")
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(child.status.success(), "{}{}", text(&child.stdout), text(&child.stderr));
+        return;
+    }
+    let world = World::new(Setting::Plain);
+    let setup = "mkdir m && mount -t tmpfs none m && mkdir m/d && echo 1 > m/f && echo 2 > m/d/g \
+        && chmod 640 m/d/g && ln -s f m/l && echo 3 > m/s && chmod 000 m/s";
+    assert_eq!(sh(world.root(), setup), "");
+    let before = world.record();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "echo 9 > m/f; rm -rf m/d m/s src; ln -sfn x m/l; echo 4 > m/new");
+    take(&mut recorder, Event::After, "c1");
+    let after = world.record();
+    // What a run that was killed wrote there.
+    let plan = world.plan(&recorder, 0, Others::Respect);
+    let (store, vault) = (recorder.store(), recorder.vault());
+    let journal = snapshot::restore::Journal::new(store, vault, snapshot::Limits::default());
+    let now = std::time::SystemTime::now();
+    let stopped = journal.prepare("session", None, plan.steps, now).unwrap();
+    let half = world.root().join(format!("m/.quipu-rewind-{}", stopped.name));
+    fs::write(&half, "half").unwrap();
+    let image = snapshot::plan::look(
+        (store, vault),
+        world.root(),
+        &recorder.log().read().unwrap(),
+        (snapshot::Limits::default(), now),
+    );
+    let place = half.strip_prefix(world.root()).unwrap().as_os_str().as_encoded_bytes().to_vec();
+    assert_eq!(snapshot::tree::find(&image.unwrap(), &place), None);
+    journal.give_up(&stopped).unwrap();
+    assert_eq!(world.record(), after);
+    world.rewind(&recorder, 0, Others::Respect);
+    assert_eq!(world.record(), before);
+    journal.take_back(&journal.list()[0], &mut || {}).unwrap();
+    assert_eq!(world.record(), after);
+    // Until it ends, the folder could not be removed.
+    assert_eq!(sh(world.root(), "umount m"), "");
 }

@@ -136,7 +136,7 @@ impl World {
         let journal = Journal::new(recorder.store(), recorder.vault(), Limits::default());
         let rewind =
             journal.prepare("session", None, plan.steps.clone(), SystemTime::now()).unwrap();
-        journal.commit(&rewind).unwrap();
+        journal.commit(&rewind, &mut || {}).unwrap();
         plan
     }
 }
