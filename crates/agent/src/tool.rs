@@ -312,7 +312,7 @@ pub struct Site {
     pub todo_file: Option<PathBuf>,
     /// The repository that the user trusts, by its top folder: what its settings name may run.
     pub trusted_repository: Option<PathBuf>,
-    /// The folders whose instructions the model has got.
+    /// The folders whose instructions, and the rules for certain files, that the model has got.
     pub told_folders: Mutex<HashSet<PathBuf>>,
     /// The commands that run.
     pub shells: Arc<Shells>,
