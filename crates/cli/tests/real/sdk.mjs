@@ -155,6 +155,19 @@ const parts = {
     });
     row("controls", results(said)[1].result, usage.totalTokens > 0, lists);
   },
+  async checkpoints() {
+    const changes = { permissionMode: "acceptEdits", enableFileCheckpointing: true, extraArgs: { "replay-user-messages": null } };
+    let prompt;
+    await talk(["LAB-CHECKPOINT"], changes, async (talk, message) => {
+      if (message.type === "user") prompt ??= message.uuid;
+      if (message.type !== "result") return;
+      const written = is("checkpoint.txt");
+      const { canRewind, filesChanged } = await talk.rewindFiles(prompt, { dryRun: true });
+      const still = is("checkpoint.txt");
+      const back = await talk.rewindFiles(prompt);
+      row("checkpoints", message.result, written, canRewind, filesChanged.length, still, back.canRewind, is("checkpoint.txt"));
+    });
+  },
   async refusals() {
     for (const [name, changes] of [
       ["MCP", { mcpServers: { one: { type: "stdio", command: "true" } } }],

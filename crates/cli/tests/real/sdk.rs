@@ -69,6 +69,8 @@ fn model(readme: &Path) -> Vec<(String, Vec<Reply>)> {
     let read = |id: &str| call(id, "Read", json!({"file_path": readme}));
     let task =
         json!({"description": "Count", "prompt": "LAB-SUB count", "subagent_type": "counter"});
+    let file = readme.with_file_name("checkpoint.txt");
+    let write = call("w1", "Write", json!({"file_path": file, "content": "1\n"}));
     let reply = |words: &str| Reply::Blocks(vec![text(words)]);
     let rules = [
         ("LAB-PLAIN", reply("Plain.")),
@@ -100,6 +102,8 @@ fn model(readme: &Path) -> Vec<(String, Vec<Reply>)> {
         ("LAB-BUDGET", Reply::Blocks(vec![read("b1")])),
         ("LAB-TURNS", Reply::Blocks(vec![read("b2")])),
         ("LAB-CONTROL", reply("Controlled.")),
+        ("checkpoint.txt", reply("Written.")),
+        ("LAB-CHECKPOINT", Reply::Blocks(vec![write])),
     ];
     rules.into_iter().map(|(wanted, reply)| (wanted.to_owned(), vec![reply; 3])).collect()
 }
@@ -203,6 +207,7 @@ model, effort | Small model.
 budget | error_max_budget_usd | true
 turns | error_max_turns | true
 controls | Controlled. | true | [true,0,true,0]
+checkpoints | Written. | true | true | 1 | true | true | false
 refused | MCP | true
 refused | plugins | true
 refused | plan instructions | true
