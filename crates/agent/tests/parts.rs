@@ -21,6 +21,8 @@ use tempfile::TempDir;
 use workshop::Workshop;
 use workshop::store::Bounds;
 
+#[path = "parts/late.rs"]
+mod late;
 #[path = "parts/long.rs"]
 mod long;
 #[path = "parts/members.rs"]

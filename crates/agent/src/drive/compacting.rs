@@ -126,7 +126,8 @@ impl Driver {
         verdict: &Verdict,
         host: &mut dyn Host,
     ) {
-        let Some(why) = verdict.refusal() else { return self.summarise(agent, order, host) };
+        let why = verdict.refusal().or_else(|| verdict.halt.clone());
+        let Some(why) = why else { return self.summarise(agent, order, host) };
         let text = format!("Compaction was blocked by a hook: {why}");
         match order.trigger {
             Trigger::Manual => self.outcome = Some(Outcome::Blocked(text)),
