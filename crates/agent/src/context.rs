@@ -50,6 +50,33 @@ pub struct Loaded {
     pub parent: Option<PathBuf>,
 }
 
+/// An instruction file that came with a file that the model read or wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    /// The instruction file.
+    pub(crate) loaded: Loaded,
+    /// The other file.
+    pub(crate) with: PathBuf,
+    /// The patterns of files that it is for, if it is for certain files.
+    pub(crate) globs: Vec<String>,
+}
+
+/// What the model has got with files.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The folders whose instructions it has got, and the rules.
+    known: HashSet<PathBuf>,
+    /// What hooks have not heard of.
+    late: Vec<Late>,
+}
+
+impl Told {
+    /// What hooks have not heard of; they have from now on.
+    pub(crate) fn take(&mut self) -> Vec<Late> {
+        std::mem::take(&mut self.late)
+    }
+}
+
 /// The most bytes of an instruction file. Longer ones are cut: they are sent with every request.
 const LONGEST: usize = 1 << 18;
 /// The heading in the reminder before the part that changes by itself.
@@ -234,7 +261,7 @@ impl ContextFile {
         path: &Path,
         kind: &'static str,
         (depth, parent): Import<'_>,
-        part: impl Fn(&str) -> Option<String>,
+        part: impl FnOnce(&str) -> Option<String>,
     ) {
         let Ok(real) = path.canonicalize() else { return };
         // Links in the user's own home are the user's decision.
@@ -324,13 +351,18 @@ fn is_meant(patterns: &[String], file: &Path) -> bool {
 
 /// The instructions of the folders between the project's folder and a file, and the project's rules
 /// for such files, each given once.
-pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<HashSet<PathBuf>>) -> Option<String> {
+pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<Told>) -> Option<String> {
     let file = path.strip_prefix(root).ok()?;
     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut folder, mut text) = (root.to_owned(), String::new());
+    let mut give = |told: &mut Told, found: ContextFile, globs: &[String]| {
+        write_all(&found.files, &mut text);
+        let late = |loaded| Late { loaded, with: path.to_owned(), globs: globs.to_vec() };
+        told.late.extend(found.loaded.into_iter().map(late));
+    };
     for part in file.parent()? {
         folder.push(part);
-        if !told.insert(folder.clone()) {
+        if !told.known.insert(folder.clone()) {
             continue;
         }
         let mut found = ContextFile::within(root);
@@ -340,20 +372,21 @@ pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<HashSet<PathBuf>>) -
         if found.files.is_empty() {
             found.file(&folder.join("AGENTS.md"), PROJECTS, TOP);
         }
-        write_all(&found.files, &mut text);
+        give(&mut told, found, &[]);
     }
     for rule in markdown(&root.join(".claude/rules")) {
-        if told.contains(&rule) {
+        if told.known.contains(&rule) {
             continue;
         }
-        let mut found = ContextFile::within(root);
+        let (mut found, mut globs) = (ContextFile::within(root), Vec::new());
         found.read(&rule, PROJECTS, TOP, |text| {
             let (members, body) = frontmatter::read(text);
-            is_meant(&patterns(&members), file).then(|| body.to_owned())
+            globs = patterns(&members);
+            is_meant(&globs, file).then(|| body.to_owned())
         });
         if !found.files.is_empty() {
-            write_all(&found.files, &mut text);
-            told.insert(rule);
+            give(&mut told, found, &globs);
+            told.known.insert(rule);
         }
     }
     let text = text.trim_end();

@@ -64,13 +64,13 @@ fn a_folders_instructions_are_told_once() {
     write(&root.join("CLAUDE.md"), "known already");
     write(&root.join("src/CLAUDE.md"), "of src");
     write(&root.join("src/deep/AGENTS.md"), "of deep");
-    let told_folders = Mutex::default();
-    let found = nested(&root.join("src/deep/a.rs"), root, &told_folders).unwrap();
+    let told = Mutex::default();
+    let found = nested(&root.join("src/deep/a.rs"), root, &told).unwrap();
     assert!(found.starts_with("\n\n<system-reminder>\nContents of ") && found.contains("of src"));
     assert!(found.contains("of deep") && !found.contains("known"));
-    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told_folders), None);
-    assert_eq!(nested(&root.join("a.rs"), root, &told_folders), None);
-    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told_folders), None);
+    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told), None);
+    assert_eq!(nested(&root.join("a.rs"), root, &told), None);
+    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told), None);
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub type Summarised = (Result<String, ApiError>, BTreeMap<String, Usage>);
 impl Driver {
     /// Makes the next request, after a summary if the conversation is nearly too long.
     pub(super) fn compact_or_ask(&mut self, agent: &mut Agent, host: &mut dyn Host) {
+        self.tell_loaded(agent, host);
         if is_complete(agent) {
             return self.pending.push_back((agent.id.clone(), Input::Complete));
         }

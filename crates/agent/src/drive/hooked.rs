@@ -7,6 +7,7 @@ mod aside;
 mod outcome;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
 use std::thread;
 
 use rules::{Decision, Judgement, Rule, Rulebook, current};
@@ -17,7 +18,7 @@ use super::prompting::built_in;
 use super::worker::Carried;
 use super::{Agent, Driver, Note, Report, Said};
 use crate::block::text_of;
-use crate::context::tagged;
+use crate::context::{Late, Loaded, tagged};
 use crate::control::{self, Reply};
 use crate::event::{AgentId, Event};
 use crate::hook::run::{self, Ran, Start};
@@ -256,7 +257,7 @@ impl Driver {
     }
 
     fn hook_input(&self, agent: &Agent, event: &str, more: Value) -> Value {
-        let cwd = agent.site.cwd.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let cwd = agent.site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut input = Map::new();
         input.insert("session_id".to_owned(), self.about.session.as_str().into());
         let transcript = self.about.transcript.display().to_string();
@@ -527,19 +528,29 @@ impl Driver {
             return self.submit(agent, utterance, host);
         }
         for loaded in self.about.instructions.clone() {
-            let reason = if loaded.parent.is_some() { "include" } else { "session_start" };
-            let mut more = json!({
-                "file_path": loaded.path.display().to_string(), "memory_type": loaded.memory,
-                "load_reason": reason,
-            });
-            if let Some(parent) = loaded.parent {
-                more["parent_file_path"] = parent.display().to_string().into();
-            }
+            let (reason, more) = described(&loaded, "session_start");
             let _ = self.hook(agent, ("InstructionsLoaded", reason), more, Then::Nothing, host);
         }
         let source = if self.about.is_resumed { "resume" } else { "startup" };
         let more = json!({"source": source});
         self.hook_then(agent, ("SessionStart", source), more, Then::Begin(utterance), host);
+    }
+
+    /// Hooks learn which instructions came with files.
+    pub(super) fn tell_loaded(&mut self, agent: &Agent, host: &mut dyn Host) {
+        let late = agent.site.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for Late { loaded, with, globs } in late {
+            let usual = if globs.is_empty() { "nested_traversal" } else { "path_glob_match" };
+            let (reason, mut more) = described(&loaded, usual);
+            more["trigger_file_path"] = with.display().to_string().into();
+            if !globs.is_empty() {
+                more["globs"] = globs.into();
+            }
+            if let Some(level) = &agent.asking.effort {
+                more["effort"] = json!({"level": level});
+            }
+            let _ = self.hook(agent, ("InstructionsLoaded", reason), more, Then::Nothing, host);
+        }
     }
 
     /// A prompt is not taken.
@@ -709,6 +720,19 @@ impl Driver {
         let _ = self.hook(agent, ("PostModelSwitch", &model), more, Then::Nothing, host);
         self.next_model = Some(model);
     }
+}
+
+/// Why an instruction file was read, and what hooks learn of it.
+fn described(loaded: &Loaded, usual: &'static str) -> (&'static str, Value) {
+    let reason = if loaded.parent.is_some() { "include" } else { usual };
+    let mut more = json!({
+        "file_path": loaded.path.display().to_string(), "memory_type": loaded.memory,
+        "load_reason": reason,
+    });
+    if let Some(parent) = &loaded.parent {
+        more["parent_file_path"] = parent.display().to_string().into();
+    }
+    (reason, more)
 }
 
 /// Whether a call fits the rule of a hook: if a rule that denies would keep it from running where

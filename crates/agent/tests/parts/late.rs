@@ -140,3 +140,29 @@ fn hooks_keep_a_turn_from_ending_a_bounded_number_of_times() {
         assert_eq!(done.outcomes()[0].1, format!("{answers}."));
     }
 }
+
+#[test]
+fn hooks_learn_of_instructions_that_come_with_a_file() {
+    let lab =
+        Lab::new(&hooks("InstructionsLoaded", "nested_traversal|path_glob_match", &["cat >> log"]));
+    put(&lab.path("project/CLAUDE.md"), "Be brief.\n");
+    put(&lab.path("project/src/CLAUDE.md"), "Be exact.\n");
+    put(&lab.path("project/.claude/rules/code.md"), "---\npaths: src/*.rs\n---\nBe safe.\n");
+    put(&lab.path("project/src/main.rs"), "fn main() {}\n");
+    let file = lab.path("project/src/main.rs").display().to_string();
+    let script = json!({"replies": [calls("Read", &json!({"file_path": file})), says("Done.")]});
+    let done = lab.run(&script, Origin::New, &["Go."]);
+    let result = &done.results()[0].1;
+    assert!(result.contains("Be exact.") && result.contains("Be safe."), "{result}");
+    let mut heard = lines(&lab.path("project/log"));
+    heard.sort_by_key(|input| input["load_reason"].to_string());
+    let about = |input: &Value| {
+        ["load_reason", "trigger_file_path", "globs"].map(|name| input[name].clone())
+    };
+    let heard: Vec<[Value; 3]> = heard.iter().map(about).collect();
+    let wanted = [
+        [json!("nested_traversal"), json!(file), Value::Null],
+        [json!("path_glob_match"), json!(file), json!(["src/*.rs"])],
+    ];
+    assert_eq!(heard, wanted);
+}
