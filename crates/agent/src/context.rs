@@ -9,13 +9,15 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use globset::GlobBuilder;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use crate::frontmatter::{self, items, markdown};
 use crate::git;
 use crate::trust::Trust;
 
@@ -46,6 +48,33 @@ pub struct Loaded {
     pub memory: &'static str,
     /// The file that imports it.
     pub parent: Option<PathBuf>,
+}
+
+/// An instruction file that came with a file that the model read or wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    /// The instruction file.
+    pub(crate) loaded: Loaded,
+    /// The other file.
+    pub(crate) with: PathBuf,
+    /// The patterns of files that it is for, if it is for certain files.
+    pub(crate) globs: Vec<String>,
+}
+
+/// What the model has got with files.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The folders whose instructions it has got, and the rules.
+    known: HashSet<PathBuf>,
+    /// What hooks have not heard of.
+    late: Vec<Late>,
+}
+
+impl Told {
+    /// What hooks have not heard of; they have from now on.
+    pub(crate) fn take(&mut self) -> Vec<Late> {
+        std::mem::take(&mut self.late)
+    }
 }
 
 /// The most bytes of an instruction file. Longer ones are cut: they are sent with every request.
@@ -93,10 +122,7 @@ impl Context {
             reminder.push_str(
                 "# claudeMd\nThe user's and the project's instructions. Follow them.\n\n",
             );
-            for (path, kind, text) in &files {
-                let path = path.display();
-                let _ = write!(reminder, "Contents of {path} ({kind}):\n\n{text}\n\n");
-            }
+            write_all(&files, &mut reminder);
         }
         let _ = write!(reminder, "{DATE}Today's date is {date}.");
         let is_repository = git::root(places.cwd).is_some();
@@ -165,6 +191,7 @@ fn instructions(places: Places<'_>) -> ContextFile {
     let mut found = ContextFile::within(places.home);
     found.user = places.user.map(Path::to_owned);
     found.file(&places.home.join("CLAUDE.md"), USERS, TOP);
+    found.rules(&places.home.join("rules"), USERS);
     let above: Vec<&Path> = places.cwd.ancestors().collect();
     for folder in above.iter().rev() {
         // The folder of the user's own instructions is not a project.
@@ -174,12 +201,12 @@ fn instructions(places: Places<'_>) -> ContextFile {
             let before = found.files.len();
             found.file(&folder.join("CLAUDE.md"), PROJECTS, TOP);
             found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, TOP);
-            found.rules(&folder.join(".claude/rules"));
             // Other agents read this name. It is read only if the project has none of the files
             // above.
             if found.files.len() == before {
                 found.file(&folder.join("AGENTS.md"), PROJECTS, TOP);
             }
+            found.rules(&folder.join(".claude/rules"), PROJECTS);
             found.file(&folder.join("CLAUDE.local.md"), LOCAL, TOP);
         }
     }
@@ -214,26 +241,19 @@ impl ContextFile {
         ContextFile { files, loaded, seen, root: real(root), user: None, outside }
     }
 
-    /// Reads the rules of a project, in the order of their names. Rules for certain files only are
-    /// not part of the beginning.
-    fn rules(&mut self, folder: &Path) {
-        let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-        let mut files: Vec<PathBuf> =
-            files.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();
-        files.sort();
-        for file in files {
-            self.read(&file, PROJECTS, TOP, |text| {
-                let mut lines = text.lines();
-                lines.next() == Some("---")
-                    && lines
-                        .take_while(|line| *line != "---")
-                        .any(|line| line.starts_with("paths:"))
+    /// Reads rules, in the order of their names. Those for certain files only are not part of the
+    /// beginning.
+    fn rules(&mut self, folder: &Path, kind: &'static str) {
+        for file in markdown(folder) {
+            self.read(&file, kind, TOP, |text| {
+                let (members, body) = frontmatter::read(text);
+                patterns(&members).is_empty().then(|| body.to_owned())
             });
         }
     }
 
     fn file(&mut self, path: &Path, kind: &'static str, import: Import<'_>) {
-        self.read(path, kind, import, |_| false);
+        self.read(path, kind, import, |text| Some(text.to_owned()));
     }
 
     fn read(
@@ -241,7 +261,7 @@ impl ContextFile {
         path: &Path,
         kind: &'static str,
         (depth, parent): Import<'_>,
-        is_left_out: impl Fn(&str) -> bool,
+        part: impl FnOnce(&str) -> Option<String>,
     ) {
         let Ok(real) = path.canonicalize() else { return };
         // Links in the user's own home are the user's decision.
@@ -253,10 +273,7 @@ impl ContextFile {
             return;
         }
         // By the resolved path that was checked: the link may lead elsewhere by now.
-        let Ok(text) = text(&real) else { return };
-        if is_left_out(&text) {
-            return;
-        }
+        let Some(text) = text(&real).ok().and_then(|text| part(&text)) else { return };
         let imports = imports(&text);
         if !text.trim().is_empty() {
             self.files.push((path.to_owned(), kind, text.trim_end().to_owned()));
@@ -288,6 +305,13 @@ impl ContextFile {
     }
 }
 
+/// Writes instructions, each below its name.
+fn write_all(files: &[Instruction], text: &mut String) {
+    for (path, kind, content) in files {
+        let _ = write!(text, "Contents of {} ({kind}):\n\n{content}\n\n", path.display());
+    }
+}
+
 /// The folder with its links followed, if it exists.
 fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
@@ -305,27 +329,64 @@ fn text(path: &Path) -> io::Result<String> {
     Ok(format!("{first}\n\n[the rest is left out: more than {} KB]", LONGEST >> 10))
 }
 
-/// The instructions of the folders between the project's folder and a file, each given once.
-pub(crate) fn nested(
-    path: &Path,
-    root: &Path,
-    told_folders: &Mutex<HashSet<PathBuf>>,
-) -> Option<String> {
-    let below = path.parent()?.strip_prefix(root).ok()?;
-    let mut told_folders = told_folders.lock().unwrap_or_else(PoisonError::into_inner);
+/// The files that rules are for, as patterns; none if they are for all.
+fn patterns(members: &Map<String, Value>) -> Vec<String> {
+    match members.get("paths") {
+        Some(Value::String(text)) => items(text).map(str::to_owned).collect(),
+        Some(Value::Array(list)) => {
+            list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a pattern is about a file of the project. One that is not understood is about none.
+fn is_meant(patterns: &[String], file: &Path) -> bool {
+    patterns.iter().any(|pattern| {
+        let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+        glob.is_ok_and(|glob| glob.compile_matcher().is_match(file))
+    })
+}
+
+/// The instructions of the folders between the project's folder and a file, and the project's rules
+/// for such files, each given once.
+pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<Told>) -> Option<String> {
+    let file = path.strip_prefix(root).ok()?;
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut folder, mut text) = (root.to_owned(), String::new());
-    for part in below {
+    let mut give = |told: &mut Told, found: ContextFile, globs: &[String]| {
+        write_all(&found.files, &mut text);
+        let late = |loaded| Late { loaded, with: path.to_owned(), globs: globs.to_vec() };
+        told.late.extend(found.loaded.into_iter().map(late));
+    };
+    for part in file.parent()? {
         folder.push(part);
-        if !told_folders.insert(folder.clone()) {
+        if !told.known.insert(folder.clone()) {
             continue;
         }
         let mut found = ContextFile::within(root);
         found.file(&folder.join("CLAUDE.md"), PROJECTS, TOP);
+        found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, TOP);
+        found.file(&folder.join("CLAUDE.local.md"), LOCAL, TOP);
         if found.files.is_empty() {
             found.file(&folder.join("AGENTS.md"), PROJECTS, TOP);
         }
-        for (path, kind, content) in &found.files {
-            let _ = write!(text, "Contents of {} ({kind}):\n\n{content}\n\n", path.display());
+        give(&mut told, found, &[]);
+    }
+    for rule in markdown(&root.join(".claude/rules")) {
+        if told.known.contains(&rule) {
+            continue;
+        }
+        let (mut found, mut globs) = (ContextFile::within(root), Vec::new());
+        found.read(&rule, PROJECTS, TOP, |text| {
+            let (members, body) = frontmatter::read(text);
+            globs = patterns(&members);
+            is_meant(&globs, file).then(|| body.to_owned())
+        });
+        if !found.files.is_empty() {
+            give(&mut told, found, &globs);
+            told.known.insert(rule);
         }
     }
     let text = text.trim_end();

@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 
 fn write(path: &Path, text: &str) {
@@ -62,13 +64,13 @@ fn a_folders_instructions_are_told_once() {
     write(&root.join("CLAUDE.md"), "known already");
     write(&root.join("src/CLAUDE.md"), "of src");
     write(&root.join("src/deep/AGENTS.md"), "of deep");
-    let told_folders = Mutex::default();
-    let found = nested(&root.join("src/deep/a.rs"), root, &told_folders).unwrap();
+    let told = Mutex::default();
+    let found = nested(&root.join("src/deep/a.rs"), root, &told).unwrap();
     assert!(found.starts_with("\n\n<system-reminder>\nContents of ") && found.contains("of src"));
     assert!(found.contains("of deep") && !found.contains("known"));
-    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told_folders), None);
-    assert_eq!(nested(&root.join("a.rs"), root, &told_folders), None);
-    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told_folders), None);
+    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told), None);
+    assert_eq!(nested(&root.join("a.rs"), root, &told), None);
+    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told), None);
 }
 
 #[test]
@@ -202,4 +204,36 @@ fn instructions_that_lead_out_of_their_folder_are_left_out() {
     assert_eq!(left_out.instructions, outside.map(|name| cwd.join(name)));
     assert_eq!(nested(&cwd.join("sub/a.rs"), &cwd, &Mutex::default()), None);
     assert_eq!(nested(&cwd.join("out/credentials"), &cwd, &Mutex::default()), None);
+}
+
+#[test]
+fn rules_for_certain_files_come_with_the_first_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (home, cwd) = (root.join("home"), root.join("project"));
+    write(&home.join("rules/mine.md"), "---\nauthor: me\n---\nrule of the user");
+    let rules = cwd.join(".claude/rules");
+    write(&rules.join("deep/general.md"), "rule for all");
+    write(
+        &rules.join("code.md"),
+        "---\npaths: [\"src/**/*.{rs,toml}\", lib/*.rs]\n---\nrule of code",
+    );
+    write(&rules.join("docs.md"), "---\npaths:\n  - \"*.md\"\n  - '[broken'\n---\nrule of docs");
+    write(&cwd.join("AGENTS.md"), "of all agents");
+    write(&cwd.join("src/CLAUDE.local.md"), "local to src");
+    let repository = Trust::Untrusted;
+    let (context, _) =
+        Context::look(Places { home: &home, user: None, cwd: &cwd, repository }, "x", "y");
+    let texts = ["rule of the user", "rule for all", "of all agents", "rule of", "author"];
+    let has = texts.map(|text| context.reminder.contains(text));
+    assert_eq!(has, [true, true, true, true, false], "{}", context.reminder);
+    assert!(!context.reminder.contains("rule of code") && !context.reminder.contains("of docs"));
+    let told = Mutex::default();
+    let found = |name: &str| nested(&cwd.join(name), &cwd, &told).unwrap_or_default();
+    assert_eq!(found("notes.txt"), "");
+    let code = found("src/a/b.toml");
+    assert!(code.contains("local to src") && code.ends_with("rule of code\n</system-reminder>"));
+    assert_eq!(found("src/main.rs"), "");
+    assert!(found("a.md").contains("rule of docs"));
+    assert_eq!(found("docs/a.md"), "");
 }

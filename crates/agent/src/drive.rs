@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -28,11 +28,12 @@ use crate::api::request::text_block;
 use crate::api::retry::Retry;
 use crate::api::{ApiError, Model};
 use crate::block::text_of;
-use crate::compact::{self, CompactAt};
+use crate::compact::CompactAt;
 use crate::context::Loaded;
 use crate::control::{self, Wish};
 use crate::event::{AgentId, Event, delta};
 use crate::hook::HookBook;
+use crate::hook::run::PATIENCE as PATIENCE_ASIDE;
 use crate::host::{Audience, Host, Summary};
 use crate::model::{self, Usage};
 use crate::permit::Permit;
@@ -125,6 +126,8 @@ pub struct About {
     pub compacts: bool,
     /// When that is.
     pub compact_at: CompactAt,
+    /// How often in a row hooks may keep a turn from ending.
+    pub most_stops: u32,
     /// What the run may cost, in dollars.
     pub budget: Option<f64>,
     /// The models that go on, in this order, if the one before is overloaded.
@@ -222,7 +225,10 @@ impl Driver {
             let is_awaited = self.site.shells.awaits_news() || has_agents;
             if self.is_closed && (!is_awaited || patience.is_zero()) {
                 self.let_hooks_end(inbox, host);
-                return self.end.unwrap_or(code);
+                if self.end.is_some() || self.queue.is_empty() {
+                    return self.end.unwrap_or(code);
+                }
+                continue;
             }
             if host.is_gone() {
                 return NOBODY;
@@ -247,14 +253,22 @@ impl Driver {
         }
     }
 
-    /// Waits for hooks that nothing else waits for. Each has a limit of its own.
+    /// Waits for hooks that nothing else waits for. Each has a limit of its own, and those that
+    /// nothing was ever to wait for have little time together.
     fn let_hooks_end(&mut self, inbox: &Receiver<Note>, host: &mut dyn Host) {
-        while self.runs.has_any() && self.end.is_none() && !host.is_gone() {
+        let end = Instant::now() + PATIENCE_ASIDE;
+        let is_open =
+            |runs: &hooked::Runs| runs.has_any() || (runs.has_aside() && Instant::now() < end);
+        while is_open(&self.runs) && self.queue.is_empty() && self.end.is_none() && !host.is_gone()
+        {
             match self.alarms.receive(inbox, Some(OFTEN)) {
                 Ok(note) => _ = self.take(note, host),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+        }
+        if self.queue.is_empty() {
+            self.runs.give_up();
         }
     }
 
@@ -366,10 +380,11 @@ impl Driver {
             Err(error) => {
                 self.pending.push_back((AgentId::Main, Input::Unwritable(error.to_string())));
             }
-            // While tools run, it is sent along with their results; otherwise, and if it is a
-            // command, it waits for its own turn.
+            // While tools run, it is sent along with their results; otherwise, if it is a command,
+            // and if hooks are to see it first, it waits for its own turn.
             Ok(())
                 if !main.calls.is_empty()
+                    && !self.hooks.has("UserPromptSubmit")
                     && utterance.printed.is_none()
                     && prompting::built_in(&utterance).is_none()
                     && self.called(&utterance).is_none() =>
@@ -384,6 +399,10 @@ impl Driver {
 
     /// What a thread that works for an agent reports.
     fn report(&mut self, id: &AgentId, report: Report, host: &mut dyn Host) {
+        let report = match report {
+            Report::Aside(number, done) => return self.aside_ended(id, number, *done, host),
+            report => report,
+        };
         // An agent that has ended wants nothing any more.
         let Some(agent) = self.agents.get_mut(id) else { return };
         match report {
@@ -415,7 +434,8 @@ impl Driver {
             | Report::Streamed(..)
             | Report::Summarised(..)
             | Report::SummaryDue(..)
-            | Report::Expanded(..) => {}
+            | Report::Expanded(..)
+            | Report::Aside(..) => {}
             Report::Answered(call, answer) => self.answered(id, call, answer, host),
             Report::Progress(call, progress, number) => {
                 if !agent.calls.contains_key(&call) {
@@ -537,32 +557,6 @@ impl Driver {
             shell::tail(&path, LONGEST_OUTPUT, &self.site.secrets).map_err(|_| unknown())?;
         let is_cut = bytes > LONGEST_OUTPUT as u64;
         Ok(Some(json!({"output": output, "total_bytes": bytes, "truncated": is_cut})))
-    }
-
-    /// How full the context is, for a host.
-    fn context_usage(&self) -> Value {
-        let used = self.main().map(|main| main.count.context(&main.asking.model));
-        let used = used.unwrap_or_default();
-        let window = used.window.unwrap_or(200_000);
-        let percentage = (used.used * 100).checked_div(window).unwrap_or(0);
-        let parts = self.main().map(prompting::parts).unwrap_or_default();
-        let before: u64 = parts.iter().map(|(_, _, tokens)| tokens).sum();
-        let more = [
-            ("messages", "Messages", used.used.saturating_sub(before)),
-            ("free_space", "Free space", window.saturating_sub(used.used.max(before))),
-        ];
-        let category = |(id, name, tokens): &(&str, &str, u64)| {
-            let kind = if *id == "free_space" { "free" } else { "used" };
-            json!({"id": id, "name": name, "tokens": tokens, "color": "", "kind": kind})
-        };
-        let threshold = compact::threshold(window, self.about.compact_at);
-        json!({
-            "categories": parts.iter().chain(&more).map(category).collect::<Vec<_>>(),
-            "autoCompactThreshold": threshold, "isAutoCompactEnabled": self.about.compacts,
-            "totalTokens": used.used, "maxTokens": window, "rawMaxTokens": window,
-            "percentage": percentage, "model": self.main().map(|main| main.asking.model.clone()),
-            "memoryFiles": [], "mcpTools": [], "agents": self.kinds.listed(), "gridRows": [],
-        })
     }
 
     /// What the session cost so far, for a host.
@@ -719,5 +713,7 @@ const LONGEST_OUTPUT: usize = 1 << 20;
 const OVERLOADED: u32 = 3;
 /// The exit code for wrong usage: a host asked for something that is not supported.
 const IMPOSSIBLE: u8 = 2;
+/// How often in a row hooks may keep a turn from ending, if nobody says how often.
+pub(crate) const MOST_STOPS: u32 = 9;
 /// How often commands in the background are checked.
 const OFTEN: Duration = Duration::from_millis(50);

@@ -206,6 +206,13 @@ pub enum Event {
         /// The name of the other one.
         to: String,
     },
+    /// A hook has a text for the user; it is a notice, too.
+    HookSaid {
+        /// What the hook was about.
+        name: String,
+        /// The text.
+        text: String,
+    },
     /// A call does not run.
     Denied {
         /// The name of the tool.

@@ -1,9 +1,47 @@
-//! The front matter of Markdown files: a small part of YAML, as people write it there.
+//! Markdown files that people have written for agents, and their front matter: a small part of
+//! YAML, as people write it there.
 //!
 //! `key: value`, lists (`[a, b]` or lines with `-`), quotes, `|` and `>`; hooks as deep as settings
-//! have them. Invariant: what is not understood is kept as text, never an error.
+//! have them. Invariants: what is not understood is kept as text, never an error; links to folders
+//! are not followed, and how many files there are is bounded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+
+/// How many files of a folder are looked at.
+const MOST: usize = 1_000;
+/// How deep folders may be nested.
+const DEEPEST_FOLDER: usize = 4;
+
+/// The Markdown files in a folder and below it, by name.
+pub(crate) fn markdown(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    find(folder, DEEPEST_FOLDER, &mut files);
+    files
+}
+
+fn find(folder: &Path, deepest: usize, files: &mut Vec<PathBuf>) {
+    for path in listed(folder) {
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        if found.is_dir() {
+            if deepest > 0 {
+                find(&path, deepest - 1, files);
+            }
+        } else if path.extension().is_some_and(|ending| ending == "md") && files.len() < MOST {
+            files.push(path);
+        }
+    }
+}
+
+/// What is in a folder, by name.
+pub(crate) fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
 
 /// The members before the text, and the text. A file without front matter is all text.
 pub(crate) fn read(text: &str) -> (Map<String, Value>, &str) {
@@ -119,8 +157,7 @@ fn member(text: &str) -> Option<(&str, &str)> {
 fn scalar(text: &str) -> Value {
     let inner = |open: char, close: char| text.strip_prefix(open)?.strip_suffix(close);
     if let Some(list) = inner('[', ']') {
-        let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
-        return items.map(scalar).collect();
+        return items(list).map(scalar).collect();
     }
     if let Some(text) = inner('\'', '\'').or_else(|| inner('"', '"')) {
         return Value::String(text.to_owned());
@@ -133,6 +170,22 @@ fn scalar(text: &str) -> Value {
             Err(_) => Value::String(text.to_owned()),
         },
     }
+}
+
+/// What is separated by commas outside of brackets and quotes.
+pub(crate) fn items(text: &str) -> impl Iterator<Item = &str> {
+    let (mut depth, mut quote) = (0_usize, None);
+    let is_comma = move |c: char| {
+        match c {
+            '{' | '(' if quote.is_none() => depth += 1,
+            '}' | ')' if quote.is_none() => depth = depth.saturating_sub(1),
+            '"' | '\'' if quote == Some(c) => quote = None,
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            _ => {}
+        }
+        c == ',' && depth == 0 && quote.is_none()
+    };
+    text.split(is_comma).map(str::trim).filter(|item| !item.is_empty())
 }
 
 /// The rules in a member: a list, or one text with commas.

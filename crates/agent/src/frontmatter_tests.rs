@@ -52,3 +52,10 @@ fn a_file_without_an_end_of_it_is_all_text() {
         assert_eq!(read(text), (Map::new(), text));
     }
 }
+
+#[test]
+fn items_are_separated_outside_of_brackets_and_quotes() {
+    let (members, _) = read("---\na: [\"x/*.{a,b}\", Bash(git log, x), 'c,d', e]\n---\n");
+    assert_eq!(members["a"], serde_json::json!(["x/*.{a,b}", "Bash(git log, x)", "c,d", "e"]));
+    assert_eq!(items("a/{b,c}, d,, e").collect::<Vec<_>>(), ["a/{b,c}", "d", "e"]);
+}

@@ -21,7 +21,7 @@ use crate::settings::Source;
 use matcher::Matcher;
 
 pub(crate) use matcher::is_of_tools;
-pub(crate) use verdict::{Permission, Verdict};
+pub(crate) use verdict::{Permission, Verdict, cut};
 
 /// All events, by name, and whether they can happen here.
 pub const EVENTS: [(&str, Occurs); 33] = [
@@ -56,7 +56,7 @@ pub const EVENTS: [(&str, Occurs); 33] = [
     ("InstructionsLoaded", Occurs::Here),
     ("CwdChanged", Occurs::Here),
     ("FileChanged", Occurs::Never("files are not watched")),
-    ("DirectoryAdded", Occurs::Never("there is no `/add-dir`")),
+    ("DirectoryAdded", Occurs::Never("`/add-dir` starts the session anew")),
     ("MessageDisplay", Occurs::Here),
 ];
 
@@ -120,8 +120,12 @@ pub struct Hook {
     pub timeout: Duration,
     /// Whether nothing waits for it.
     pub is_async: bool,
+    /// Whether it wakes the model if it refuses although nothing waits for it.
+    pub wakes: bool,
     /// Whether it refuses by failing in any way.
     pub blocks_on_failure: bool,
+    /// How often it runs.
+    often: Often,
     /// Who wants it.
     pub source: Source,
 }
@@ -134,6 +138,15 @@ impl Hook {
             None => self.event.clone(),
         }
     }
+}
+
+/// How often a hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Often {
+    /// Whenever its event happens.
+    Always,
+    /// Until it has succeeded.
+    Once,
 }
 
 /// Two hooks are the same if they do the same.
@@ -171,6 +184,36 @@ pub struct NoHook {
 impl HookBook {
     /// Adds the hooks of settings (`hooks`). Returns what cannot be run.
     pub fn add(&mut self, events: &Map<String, Value>, source: Source) -> Vec<NoHook> {
+        let mut added = HookBook::default();
+        let left = added.collect(events, source);
+        self.extend(&added.repeated());
+        left
+    }
+
+    /// The hooks in the front matter of a skill or an agent. One that could refuse and does not run
+    /// here is an error.
+    pub(crate) fn of_definition(events: &Value, source: Source) -> Result<HookBook, String> {
+        let mut book = HookBook::default();
+        match events {
+            Value::Null => {}
+            Value::Object(events) => {
+                let left = book.collect(events, source);
+                if let Some(left) = left.into_iter().find(|left| left.blocks) {
+                    return Err(format!("its hook for {}: {}", left.event, left.why));
+                }
+            }
+            _ => return Err("`hooks` are not understood".to_owned()),
+        }
+        Ok(book)
+    }
+
+    /// The same hooks, each as often as its event happens: `once` is for skills.
+    pub(crate) fn repeated(mut self) -> HookBook {
+        self.hooks.iter_mut().for_each(|hook| hook.often = Often::Always);
+        self
+    }
+
+    fn collect(&mut self, events: &Map<String, Value>, source: Source) -> Vec<NoHook> {
         let mut left = Vec::new();
         for (event, matchers) in events {
             let Some(occurs) = occurs(event) else {
@@ -248,7 +291,9 @@ impl HookBook {
                         action: Action::Callback(id.to_owned()),
                         timeout: timeout(event, &one["timeout"]),
                         is_async: false,
+                        wakes: false,
                         blocks_on_failure,
+                        often: Often::Always,
                         source: Source::Flag,
                     });
                 }
@@ -264,6 +309,27 @@ impl HookBook {
     /// Adds the hooks of another one.
     pub(crate) fn extend(&mut self, other: &HookBook) {
         self.hooks.extend(other.hooks.iter().cloned());
+    }
+
+    /// Adds those hooks of another one that are not there yet.
+    pub(crate) fn adopt(&mut self, other: &HookBook) {
+        for hook in &other.hooks {
+            if !self.hooks.contains(hook) {
+                self.hooks.push(hook.clone());
+            }
+        }
+    }
+
+    /// A hook has succeeded: if it runs only once, it is over.
+    pub(crate) fn succeeded(&mut self, hook: &Hook) {
+        if hook.often == Often::Once {
+            self.hooks.retain(|other| other.often != Often::Once || other != hook);
+        }
+    }
+
+    /// Whether an event may run any hook.
+    pub(crate) fn has(&self, event: &str) -> bool {
+        self.hooks.iter().any(|hook| hook.event == event)
     }
 
     /// All hooks.
@@ -385,7 +451,9 @@ fn read(
         action: Action::Command(text),
         timeout: timeout(event, &hook["timeout"]),
         is_async: hook["async"] == true || hook["asyncRewake"] == true,
+        wakes: hook["asyncRewake"] == true,
         blocks_on_failure: hook["onFailure"] == "block",
+        often: if hook["once"] == true { Often::Once } else { Often::Always },
         source,
     })
 }

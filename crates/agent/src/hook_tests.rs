@@ -193,3 +193,24 @@ fn long_texts_are_cut() {
     let verdict = verdict(&[ran(0, &"x".repeat(50_000), "")]);
     assert!(verdict.printed[0].len() < 11_000);
 }
+
+#[test]
+fn once_is_for_definitions_and_until_a_hook_has_succeeded() {
+    let hook = |once: bool| json!([{"hooks": [{"type": "command", "command": "a", "once": once}]}]);
+    let events = json!({"Stop": hook(true), "PreCompact": hook(false)});
+    let mut book = HookBook::of_definition(&events, Source::User).unwrap();
+    let all: Vec<Hook> = book.iter().cloned().collect();
+    all.iter().for_each(|hook| book.succeeded(hook));
+    assert_eq!((book.has("Stop"), book.has("PreCompact")), (false, true));
+    // What is there already is not added again.
+    let mut other = HookBook::default();
+    other.add(events.as_object().unwrap(), Source::User);
+    other.adopt(&book);
+    assert_eq!(other.iter().count(), 2);
+    all.iter().for_each(|hook| other.succeeded(hook));
+    assert_eq!(other.iter().count(), 2);
+    let odd = json!({"Stop": [{"hooks": [{"type": "http", "url": "http://localhost"}]}]});
+    let why = HookBook::of_definition(&odd, Source::User).unwrap_err();
+    assert_eq!(why, "its hook for Stop: hooks of the type `http` do not run here");
+    assert!(HookBook::of_definition(&json!("x"), Source::User).is_err());
+}

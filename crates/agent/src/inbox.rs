@@ -53,6 +53,8 @@ pub enum Report {
     Progress(String, Progress, u64),
     /// The commands of hooks are done: the number of the run, and what they did.
     Hooked(u64, Vec<(Hook, Ran)>),
+    /// A hook that nothing waited for is done: the number of the run, and what it did.
+    Aside(u64, Box<(Hook, Ran)>),
     /// The summary with this number, and what it took.
     Summarised(u64, Summarised),
     /// The model is to be asked for the summary with this number again.

@@ -36,7 +36,7 @@ use crate::api::Model;
 use crate::api::retry::Retry;
 use crate::compact::CompactAt;
 use crate::context::{LeftOut, Loaded};
-use crate::drive::{About, Agent, Asking, Driver, Note};
+use crate::drive::{About, Agent, Asking, Driver, MOST_STOPS, Note};
 use crate::event::AgentId;
 use crate::guard::SandboxWish;
 use crate::hook::HookBook;
@@ -111,6 +111,8 @@ pub struct Parts {
     pub compacts: bool,
     /// When that is.
     pub compact_at: CompactAt,
+    /// How often in a row hooks may keep a turn from ending; None for the usual.
+    pub most_stops: Option<u32>,
     /// What the run may cost, in dollars.
     pub budget: Option<f64>,
     /// The models that go on, in this order, if the one before is overloaded.
@@ -171,6 +173,7 @@ impl Parts {
             slashes: SlashBook::default(),
             compacts: true,
             compact_at: CompactAt::default(),
+            most_stops: None,
             budget: None,
             fallback: Vec::new(),
             schema: None,
@@ -247,6 +250,7 @@ impl Session {
             retry,
             compacts: parts.compacts,
             compact_at: parts.compact_at,
+            most_stops: parts.most_stops.unwrap_or(MOST_STOPS),
             budget: parts.budget,
             fallback: parts.fallback,
             prompt: parts.prompt,
@@ -263,7 +267,7 @@ impl Session {
 /// The commands that can be typed: those of the client, of the user and of the project.
 fn commands(slashes: &SlashBook) -> Vec<String> {
     let built_in = BUILT_IN.map(str::to_owned);
-    built_in.into_iter().chain(slashes.iter().map(|slash| slash.name.clone())).collect()
+    built_in.into_iter().chain(slashes.for_user().map(|slash| slash.name.clone())).collect()
 }
 
 fn skills(slashes: &SlashBook) -> Vec<String> {

@@ -35,6 +35,17 @@ pub enum Source {
 }
 
 impl Source {
+    /// Its name, as hosts know it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Source::User => "userSettings",
+            Source::Project => "projectSettings",
+            Source::Local => "localSettings",
+            Source::Flag => "flagSettings",
+            Source::Restricting | Source::Managed => "policySettings",
+        }
+    }
+
     /// Whether users of the program cannot opt out of these settings.
     pub fn is_managed(self) -> bool {
         matches!(self, Source::Restricting | Source::Managed)

@@ -3,7 +3,8 @@
 //! `commands/**/*.md` are typed (`/name`, in sub-folders `/folder:name`); `skills/*/SKILL.md` are
 //! typed, or loaded by the model with the tool `Skill`. Invariants: nothing of a folder that is not
 //! trusted is read; a project's files are regular files inside the project; a later one does not
-//! replace an earlier one of the same name; what is read is bounded.
+//! replace an earlier one of the same name; what is read is bounded; one that restricts itself in a
+//! way that is not understood here is left out, with the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +12,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rules::{Access, Mode};
+use rules::{Access, Kind, Mode, Rule};
 use serde_json::{Value, json};
 
-use crate::frontmatter;
+use crate::frontmatter::{self, listed, markdown};
+use crate::hook::HookBook;
+use crate::settings::Source;
 use crate::tool::{Answer, Call, Site, Tool, ToolSpec, Trouble};
 
 /// The commands of the client itself.
@@ -23,10 +26,6 @@ pub(crate) const BUILT_IN: [&str; 4] = ["clear", "compact", "context", "cost"];
 pub(crate) const SKILL: &str = "Skill";
 /// The longest file, in bytes.
 const LONGEST: u64 = 1 << 18;
-/// How many files are read.
-const MOST: usize = 500;
-/// How deep folders of commands may be nested.
-const DEEPEST: usize = 4;
 /// How many bytes of a description the model gets, and of all of them.
 const DESCRIPTION: usize = 200;
 const DESCRIPTIONS: usize = 6_000;
@@ -41,12 +40,17 @@ pub enum Author {
 }
 
 impl Author {
+    /// Whose settings its hooks count as.
+    fn source(self) -> Source {
+        match self {
+            Author::User => Source::User,
+            Author::Project => Source::Project,
+        }
+    }
+
     /// The name of the settings beside it, for hooks.
     pub(crate) fn settings(self) -> &'static str {
-        match self {
-            Author::User => "userSettings",
-            Author::Project => "projectSettings",
-        }
+        self.source().name()
     }
 }
 
@@ -61,14 +65,20 @@ pub struct Slash {
     pub hint: String,
     /// What it says.
     body: String,
-    /// Rules that hold while its turn runs.
+    /// Rules that allow while its turn runs.
     pub(crate) allowed: Vec<String>,
+    /// Rules that deny while its turn runs.
+    refused: Vec<String>,
+    /// Hooks that run from then on.
+    pub(crate) hooks: HookBook,
     /// The model of its turn.
     pub(crate) model: Option<String>,
     /// The folder of a skill; None for a command.
     pub folder: Option<PathBuf>,
     /// Whether the model may load it.
     is_for_model: bool,
+    /// Whether it can be typed.
+    is_for_user: bool,
     /// Who wrote it.
     pub author: Author,
 }
@@ -92,6 +102,24 @@ impl Slash {
         pieces(&body)
     }
 
+    /// What it says, with its commands as they are written: the model runs them itself if it may.
+    pub(crate) fn written(&self, arguments: &str) -> String {
+        let mut body = String::new();
+        for piece in self.pieces(arguments) {
+            match piece {
+                SlashPiece::Text(text) => body.push_str(&text),
+                SlashPiece::Run(command) => _ = write!(body, "`{command}`"),
+            }
+        }
+        body
+    }
+
+    /// The rules that deny while its turn runs, in a session of this folder.
+    pub(crate) fn denials(&self, source: &str, root: &Path) -> Vec<Rule> {
+        let rule = |text: &String| Rule::parse(text, Kind::Deny, source, root.to_owned()).ok();
+        self.refused.iter().filter_map(rule).collect()
+    }
+
     /// The record of the command as it was typed.
     pub(crate) fn typed(&self, arguments: &str) -> String {
         let name = &self.name;
@@ -113,17 +141,25 @@ pub struct SlashBook {
     all: BTreeMap<String, Slash>,
     /// The only skills that the model may load, once a host has named them.
     only: OnceLock<Vec<String>>,
+    /// Whether settings or the user say that no hooks run but an administrator's.
+    is_without_hooks: bool,
 }
 
 impl SlashBook {
-    /// Reads the commands and skills in a folder (`.claude`).
-    pub fn read(&mut self, folder: &Path, author: Author) {
+    /// What is read from now on has no hooks.
+    #[must_use]
+    pub fn without_hooks(self) -> SlashBook {
+        SlashBook { is_without_hooks: true, ..self }
+    }
+
+    /// Reads the commands and skills in a folder (`.claude`). Returns what was left out, and why.
+    pub fn read(&mut self, folder: &Path, author: Author) -> Vec<String> {
         let root = match author {
             Author::User => None,
             Author::Project => fs::canonicalize(folder).ok(),
         };
-        let mut files = Vec::new();
-        find(&folder.join("commands"), DEEPEST, &mut files);
+        let files = markdown(&folder.join("commands"));
+        let mut left = Vec::new();
         let is_inside = |path: &Path| {
             let found = fs::canonicalize(path);
             let is_below = |root: &PathBuf| found.as_ref().is_ok_and(|it| it.starts_with(root));
@@ -135,23 +171,31 @@ impl SlashBook {
             let parts = below.with_extension("");
             let parts: Vec<_> =
                 parts.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-            self.add(path, &parts.join(":"), None, author);
+            left.extend(self.add(path, &parts.join(":"), None, author));
         }
         for skill in listed(&folder.join("skills")) {
             let path = skill.join("SKILL.md");
             let name = skill.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if is_inside(&path) {
-                self.add(&path, &name, Some(skill), author);
+                left.extend(self.add(&path, &name, Some(skill), author));
             }
         }
+        left
     }
 
-    fn add(&mut self, path: &Path, name: &str, folder: Option<PathBuf>, author: Author) {
+    /// Reads one. Returns why it is left out.
+    fn add(
+        &mut self,
+        path: &Path,
+        name: &str,
+        folder: Option<PathBuf>,
+        author: Author,
+    ) -> Option<String> {
         let is_plain = |c: char| c.is_alphanumeric() || "-_.:".contains(c);
         if name.is_empty() || !name.chars().all(is_plain) || self.all.contains_key(name) {
-            return;
+            return None;
         }
-        let Ok(text) = files::read_text(path, LONGEST) else { return };
+        let Ok(text) = files::read_text(path, LONGEST) else { return None };
         let (members, body) = frontmatter::read(&text);
         let member = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
         let first = || body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -159,25 +203,39 @@ impl SlashBook {
             "" => first().trim_start_matches('#').trim().to_owned(),
             text => text.to_owned(),
         };
-        let allowed = members.get("allowed-tools").map(|list| match list {
-            Value::String(text) => rules::split([text.as_str()]),
-            list => rules::split(list.as_array().into_iter().flatten().filter_map(Value::as_str)),
-        });
+        let list = |key: &str| members.get(key).map(frontmatter::list).unwrap_or_default();
+        let refused = list("disallowed-tools");
+        let parsed = |rule: &String| Rule::parse(rule, Kind::Deny, "", PathBuf::new()).err();
+        let broken = refused.iter().find_map(|rule| Some((rule, parsed(rule)?)));
+        let left_out = |why: String| Some(format!("`{}`: it is left out: {why}", path.display()));
+        if let Some((rule, why)) = broken {
+            return left_out(format!("`{rule}` in `disallowed-tools` is not understood: {why}"));
+        }
+        let none = Value::Null;
+        let hooks = members.get("hooks").filter(|_| !self.is_without_hooks).unwrap_or(&none);
+        let hooks = match HookBook::of_definition(hooks, author.source()) {
+            Ok(hooks) => hooks,
+            Err(why) => return left_out(why),
+        };
+        let is_not = |key: &str, value: bool| members.get(key) != Some(&Value::Bool(value));
         let model = Some(member("model")).filter(|model| !model.is_empty() && *model != "inherit");
-        let is_for_model =
-            folder.is_some() && members.get("disable-model-invocation") != Some(&Value::Bool(true));
+        let is_for_model = folder.is_some() && is_not("disable-model-invocation", true);
         let slash = Slash {
             name: name.to_owned(),
             description,
             hint: member("argument-hint").to_owned(),
             body: body.to_owned(),
-            allowed: allowed.unwrap_or_default(),
+            allowed: list("allowed-tools"),
+            refused,
+            hooks,
             model: model.map(str::to_owned),
             folder,
             is_for_model,
+            is_for_user: is_not("user-invocable", false),
             author,
         };
         self.all.insert(name.to_owned(), slash);
+        None
     }
 
     /// The command or skill with this name.
@@ -189,12 +247,29 @@ impl SlashBook {
     pub(crate) fn called<'a>(&self, text: &'a str) -> Option<(&Slash, &'a str)> {
         let text = text.trim().strip_prefix('/')?;
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        Some((self.all.get(name)?, rest))
+        Some((self.all.get(name).filter(|slash| slash.is_for_user)?, rest))
+    }
+
+    /// The skill that a call has loaded, if it was one for that.
+    pub(crate) fn loaded_by(&self, call: &Call) -> Option<&Slash> {
+        let name = call.input.get("skill").filter(|_| call.name == SKILL).and_then(Value::as_str);
+        self.find(name?.trim_start_matches('/')).filter(|slash| self.is_for_model(slash))
+    }
+
+    /// What the skills with these names say, for an agent that has them from the beginning.
+    pub(crate) fn preloaded(&self, names: &[String]) -> Vec<&Slash> {
+        let found = names.iter().filter_map(|name| self.find(name));
+        found.filter(|slash| self.is_for_model(slash)).collect()
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Slash> {
         self.all.values()
+    }
+
+    /// Those that can be typed.
+    pub fn for_user(&self) -> impl Iterator<Item = &Slash> {
+        self.iter().filter(|slash| slash.is_for_user)
     }
 
     /// Leaves only these skills to the model. What was left to it before stays so.
@@ -253,28 +328,6 @@ fn cut(text: &str, most: usize) -> String {
     }
     let end = (0..=most).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
     format!("{}…", &line[..end])
-}
-
-/// The Markdown files in a folder and below it. Links to folders are not followed.
-fn find(folder: &Path, deepest: usize, files: &mut Vec<PathBuf>) {
-    for path in listed(folder) {
-        let Ok(found) = fs::symlink_metadata(&path) else { continue };
-        if found.is_dir() {
-            if deepest > 0 {
-                find(&path, deepest - 1, files);
-            }
-        } else if path.extension().is_some_and(|ending| ending == "md") && files.len() < MOST {
-            files.push(path);
-        }
-    }
-}
-
-/// What is in a folder, by name.
-fn listed(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
 }
 
 /// Puts arguments in the places for them; at the end if there is no such place.
@@ -406,18 +459,10 @@ impl Tool for SkillTool {
     fn run(&self, call: &Call, _: &Site) -> Result<Answer, Trouble> {
         let text = |name: &str| call.input.get(name).and_then(Value::as_str).unwrap_or_default();
         let name = text("skill").trim_start_matches('/');
-        let skill = self.book.find(name).filter(|slash| self.book.is_for_model(slash));
-        let Some(skill) = skill else {
+        let Some(skill) = self.book.loaded_by(call) else {
             return Err(Trouble::wrong(format!("Unknown skill: {name}")));
         };
-        // The model gets commands as they are written, and runs them itself if it may.
-        let mut body = String::new();
-        for piece in skill.pieces(text("args")) {
-            match piece {
-                SlashPiece::Text(text) => body.push_str(&text),
-                SlashPiece::Run(command) => _ = write!(body, "`{command}`"),
-            }
-        }
+        let body = skill.written(text("args"));
         let detail = json!({"success": true, "commandName": name});
         Ok(Answer::text(format!("Launching skill: {name}\n\n{body}"), &detail))
     }

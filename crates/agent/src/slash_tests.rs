@@ -50,14 +50,28 @@ fn files_are_read_by_name_and_links_do_not_lead_out() {
         &root.join("skills/quiet/SKILL.md"),
         "---\ndescription: Quiet\ndisable-model-invocation: true\n---\nx",
     );
+    write(
+        &root.join("skills/known/SKILL.md"),
+        "---\ndescription: Known\nuser-invocable: false\n---\nx",
+    );
+    write(
+        &root.join("skills/strict/SKILL.md"),
+        "---\ndescription: x\ndisallowed-tools: \"Bash(\"\n---\nx",
+    );
     write(&folder.path().join("outside.md"), "the user's own file");
     std::os::unix::fs::symlink(folder.path().join("outside.md"), root.join("commands/out.md"))
         .unwrap();
     std::os::unix::fs::symlink(folder.path(), root.join("commands/loop")).unwrap();
     let mut book = SlashBook::default();
-    book.read(&root, Author::Project);
+    let left = book.read(&root, Author::Project);
     let names: Vec<&str> = book.iter().map(|slash| slash.name.as_str()).collect();
+    assert_eq!(names, ["hi", "known", "quiet", "sub:deep", "tidy"]);
+    // What a restriction means has to be known.
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].contains("skills/strict/SKILL.md`: it is left out: `Bash(`"), "{left:?}");
+    let names: Vec<&str> = book.for_user().map(|slash| slash.name.as_str()).collect();
     assert_eq!(names, ["hi", "quiet", "sub:deep", "tidy"]);
+    assert!(book.called("/known").is_none());
     let (hi, rest) = book.called(" /hi Ann ").unwrap();
     assert_eq!((hi.description.as_str(), hi.hint.as_str(), rest), ("Greets", "NAME", "Ann"));
     assert_eq!(hi.allowed, ["Bash(git status:*)", "Read"]);
@@ -72,6 +86,7 @@ fn files_are_read_by_name_and_links_do_not_lead_out() {
     let tool = Arc::new(book).tool().unwrap();
     let description = &tool.spec().description;
     assert!(description.contains("- tidy: Tidies up") && !description.contains("quiet"));
+    assert!(description.contains("- known: Known"));
 }
 
 #[test]

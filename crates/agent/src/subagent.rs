@@ -6,14 +6,13 @@
 //! here is left out, with the reason, if leaving that away would give it more rights.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rules::{Access, Decision, Judgement, Kind, Mode, Place, Question, Rule, Rulebook, current};
 use serde_json::{Value, json};
 
-use crate::frontmatter;
+use crate::frontmatter::{self, markdown};
 use crate::hook::HookBook;
 use crate::settings::Source;
 use crate::tool::{Answer, Call, Registry, Site, Tool, ToolSpec, Trouble};
@@ -24,6 +23,8 @@ pub const NAMES: [&str; 2] = ["Task", "Agent"];
 const SOURCE: &str = "the agent's definition";
 /// The longest definition, in bytes.
 const LONGEST: u64 = 1 << 20;
+/// How much a model can be asked to think and write.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 /// Tools that sub-agents never have.
 const KEPT_BACK: [&str; 4] = ["AskUserQuestion", "ExitPlanMode", crate::tool::OUTPUT, "TodoWrite"];
 
@@ -48,8 +49,12 @@ pub struct AgentKind {
     pub max_turns: Option<u32>,
     /// Whether it always runs in the background.
     pub is_background: bool,
-    /// Whether it is one of this program.
-    pub is_built_in: bool,
+    /// Who wrote it; None if it is one of this program.
+    pub source: Option<Source>,
+    /// How much its model thinks and writes; None for as much as that of its parent.
+    pub effort: Option<String>,
+    /// The skills that it has from the beginning.
+    pub skills: Vec<String>,
     /// Its hooks, which run beside those of the session while it works.
     pub hooks: HookBook,
 }
@@ -175,7 +180,9 @@ impl Kinds {
                 mode: None,
                 max_turns: None,
                 is_background: false,
-                is_built_in: true,
+                source: None,
+                effort: None,
+                skills: Vec::new(),
                 hooks: HookBook::default(),
             };
         let all = [
@@ -204,13 +211,9 @@ impl Kinds {
 
     /// Reads the definitions in a folder. Returns what was left out, and why.
     pub fn read(&mut self, folder: &Path, source: Source) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-        let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-        paths.sort();
         let mut left = Vec::new();
-        for path in paths.iter().take(1_000) {
-            let Ok(text) = files::read_text(path, LONGEST) else { continue };
+        for path in markdown(folder) {
+            let Ok(text) = files::read_text(&path, LONGEST) else { continue };
             let (mut members, body) = frontmatter::read(&text);
             members.insert("prompt".to_owned(), body.trim().into());
             let Some(name) = members.get("name").and_then(Value::as_str).map(str::to_owned) else {
@@ -254,7 +257,7 @@ impl Kinds {
         let hooks = if self.is_without_hooks {
             HookBook::default()
         } else {
-            hooks(&agent["hooks"], source)?
+            HookBook::of_definition(&agent["hooks"], source)?.repeated()
         };
         let tools = agent.get("tools").filter(|tools| !tools.is_null()).map(frontmatter::list);
         let tools = tools.filter(|tools| !tools.iter().any(|tool| tool == "*"));
@@ -273,7 +276,9 @@ impl Kinds {
             mode,
             max_turns: agent["maxTurns"].as_u64().and_then(|most| u32::try_from(most).ok()),
             is_background: agent["background"] == true,
-            is_built_in: false,
+            source: Some(source),
+            effort: text("effort").filter(|level| EFFORTS.contains(level)).map(str::to_owned),
+            skills: frontmatter::list(&agent["skills"]),
             hooks,
         };
         self.all.insert(name.to_owned(), kind);
@@ -293,6 +298,17 @@ impl Kinds {
     /// The names of all types.
     pub fn names(&self) -> Vec<String> {
         self.all.keys().cloned().collect()
+    }
+
+    /// What those cost that people have written: their names and descriptions are sent with every
+    /// request.
+    pub(crate) fn costs(&self) -> Vec<Value> {
+        let written = self.all().filter_map(|kind| Some((kind, kind.source?)));
+        let cost = |(kind, source): (&AgentKind, Source)| {
+            let tokens = (kind.name.len() + kind.description.len()) / 4;
+            json!({"agentType": kind.name, "source": source.name(), "tokens": tokens})
+        };
+        written.map(cost).collect()
     }
 
     /// Names and descriptions, for hosts.
@@ -362,22 +378,6 @@ fn parsed(list: &[String], kind: Kind) -> Result<Vec<Rule>, String> {
 /// Whether rules that allow only some calls of a tool can cover any.
 fn covers(rule: &Rule) -> bool {
     matches!(rule.tool.as_str(), "Bash" | "Edit" | "Read" | "WebFetch") || rule.tool == NAMES[0]
-}
-
-/// The hooks of a definition. One that could refuse and does not run here is an error.
-fn hooks(events: &Value, source: Source) -> Result<HookBook, String> {
-    let mut book = HookBook::default();
-    match events {
-        Value::Null => {}
-        Value::Object(events) => {
-            let left = book.add(events, source);
-            if let Some(left) = left.into_iter().find(|left| left.blocks) {
-                return Err(format!("its hook for {}: {}", left.event, left.why));
-            }
-        }
-        _ => return Err("`hooks` are not understood".to_owned()),
-    }
-    Ok(book)
 }
 
 /// The tool that starts sub-agents.

@@ -1,3 +1,5 @@
+use std::fs;
+
 use serde_json::json;
 
 use super::*;
@@ -10,6 +12,8 @@ fn definitions_are_read_and_those_that_want_more_than_there_is_are_left_out() {
         "a.md",
         "---\nname: reviewer\ndescription: Reviews\ntools: Read, Bash(git diff:*)\nmodel: haiku\npermissionMode: plan\nmaxTurns: 3\nmemory: user\n---\nYou review.\n",
     );
+    fs::create_dir_all(folder.path().join("more/deep")).unwrap();
+    write("more/deep/a.md", "---\nname: below\ndescription: d\neffort: high\n---\nx\n");
     write("b.md", "---\ndescription: has no name\n---\nx\n");
     write("c.md", "---\nname: hooked\ndescription: d\nhooks:\n  PreToolUse:\n    - x\n---\nx\n");
     write("e.md", "---\nname: lost\ndescription: d\nisolation: worktree\n---\nx\n");
@@ -31,7 +35,12 @@ fn definitions_are_read_and_those_that_want_more_than_there_is_are_left_out() {
         "quick": {"description": "Quick", "prompt": "Be quick.", "tools": ["Read"]}, "odd": {"prompt": "x"},
     }));
     assert_eq!(left, ["the agent `odd` is left out: it has no description"]);
-    assert_eq!(kinds.names(), ["Explore", "general-purpose", "guarded", "quick", "reviewer"]);
+    assert_eq!(
+        kinds.names(),
+        ["Explore", "below", "general-purpose", "guarded", "quick", "reviewer"]
+    );
+    let below = kinds.find("below").unwrap();
+    assert_eq!((below.source, below.effort.as_deref()), (Some(Source::User), Some("high")));
     let reviewer = kinds.find("reviewer").unwrap();
     assert_eq!((reviewer.prompt.as_str(), reviewer.max_turns), ("You review.", Some(3)));
     assert_eq!(reviewer.mode, Some(Mode::Plan));

@@ -46,7 +46,7 @@ impl Driver {
             }
             self.offer_again();
         }
-        let commands = self.slashes.iter().map(|slash| {
+        let commands = self.slashes.for_user().map(|slash| {
             json!({"name": slash.name, "description": slash.description, "argumentHint": slash.hint})
         });
         json!({

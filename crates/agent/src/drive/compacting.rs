@@ -53,6 +53,7 @@ pub type Summarised = (Result<String, ApiError>, BTreeMap<String, Usage>);
 impl Driver {
     /// Makes the next request, after a summary if the conversation is nearly too long.
     pub(super) fn compact_or_ask(&mut self, agent: &mut Agent, host: &mut dyn Host) {
+        self.tell_loaded(agent, host);
         if is_complete(agent) {
             return self.pending.push_back((agent.id.clone(), Input::Complete));
         }
@@ -126,7 +127,8 @@ impl Driver {
         verdict: &Verdict,
         host: &mut dyn Host,
     ) {
-        let Some(why) = verdict.refusal() else { return self.summarise(agent, order, host) };
+        let why = verdict.refusal().or_else(|| verdict.halt.clone());
+        let Some(why) = why else { return self.summarise(agent, order, host) };
         let text = format!("Compaction was blocked by a hook: {why}");
         match order.trigger {
             Trigger::Manual => self.outcome = Some(Outcome::Blocked(text)),

@@ -591,6 +591,9 @@ impl Driver {
         let is_hampered =
             agent.site.hampered.lock().unwrap_or_else(PoisonError::into_inner).remove(&call_id);
         let wanted = agent.calls.get(&call_id).map(|(wanted, _)| wanted.clone());
+        let is_done = answer.is_error != Some(true);
+        let loaded = wanted.as_ref().filter(|_| is_done).map(call);
+        let loaded = loaded.and_then(|call| self.slashes.loaded_by(&call)).cloned();
         let mut answer = Some(answer);
         if let Some(whole) = answer.take_if(|_| is_hampered) {
             let may_leave = agent.site.guard.as_ref().is_some_and(|guard| guard.may_leave);
@@ -611,6 +614,9 @@ impl Driver {
             answer = (!is_asked).then(|| hinted(whole, may_leave));
         }
         let input = answer.and_then(|answer| self.after_call(&agent, call_id, answer, host));
+        if let Some(slash) = loaded {
+            self.restrict(&slash);
+        }
         self.agents.insert(id.clone(), agent);
         if let Some(mode) = next {
             // The result of the call says that plan mode is over.

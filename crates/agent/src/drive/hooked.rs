@@ -3,9 +3,11 @@
 //! Invariants: what waits for hooks happens only after all of them have said something, or their
 //! time is over; hooks that nobody waits for any more (the turn was stopped) decide nothing.
 
+mod aside;
 mod outcome;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
 use std::thread;
 
 use rules::{Decision, Judgement, Rule, Rulebook, current};
@@ -16,18 +18,19 @@ use super::prompting::built_in;
 use super::worker::Carried;
 use super::{Agent, Driver, Note, Report, Said};
 use crate::block::text_of;
-use crate::context::tagged;
+use crate::context::{Late, Loaded, tagged};
 use crate::control::{self, Reply};
 use crate::event::{AgentId, Event};
 use crate::hook::run::{self, Ran, Start};
 use crate::hook::{self, Action, Hook, Verdict, add_once};
-use crate::host::{Audience, Callback, Host};
+use crate::host::{Callback, Host};
 use crate::permit::{Mode, Permit};
 use crate::prelude::PreludeAuthor;
 use crate::settings::Source;
 use crate::tool::{Answer, Call, Cancel, MOST_REMINDERS, OUTPUT_REMINDER, Site};
 use crate::turn::{Input, Outcome, Wanted};
-use outcome::{ended, remarks, replaced};
+use aside::Asides;
+use outcome::{ended, remarks, replaced, tell};
 
 /// What happens after hooks.
 #[derive(Debug)]
@@ -100,14 +103,24 @@ const SHOWN: &str = "MessageDisplay";
 pub(super) struct Runs {
     all: BTreeMap<u64, Running>,
     next: u64,
-    /// Commands that nobody waits for.
-    loose: Vec<String>,
+    /// Those that nothing waits for.
+    aside: Asides,
 }
 
 impl Runs {
     /// Whether any hook runs that something waits for.
     pub(super) fn has_any(&self) -> bool {
         !self.all.is_empty()
+    }
+
+    /// Whether any hook runs that nothing waits for.
+    pub(super) fn has_aside(&self) -> bool {
+        self.aside.has_any()
+    }
+
+    /// Forgets the hooks that nothing waits for.
+    pub(super) fn give_up(&mut self) {
+        self.aside = Asides::default();
     }
 
     /// Whether hooks of this agent that begin now would overtake those for a message.
@@ -136,9 +149,6 @@ impl Runs {
         .collect()
     }
 }
-
-/// How often in a row hooks may keep a turn from ending.
-const MOST_STOPS: u32 = 9;
 
 impl Driver {
     /// Starts the hooks of an event. If there are none, returns what was to come after them.
@@ -200,18 +210,20 @@ impl Driver {
         let (event, name, cancel) = (run.event, run.name.clone(), run.cancel.clone());
         let (mut commands, mut callbacks) = (Vec::new(), HashMap::new());
         let mut ran = Vec::new();
+        let variables = self.hook_variables(agent);
+        let start = Start { input: input.to_string(), variables, cancel };
         for hook in hooks {
             let id = self.nature.id();
             let started =
                 Event::HookStarted { id: id.clone(), event: event.into(), name: name.clone() };
             host.event(&agent.id, &started);
             match &hook.action {
-                Action::Command(_) => {
-                    if hook.is_async {
-                        self.runs.loose.push(run::process(&id));
-                    }
-                    commands.push((id, hook));
+                Action::Command(_) if hook.is_async => {
+                    // Nobody stops it with the turn.
+                    let start = Start { cancel: Cancel::default(), ..start.clone() };
+                    self.run_aside(agent, (event, &name), (id, hook), start);
                 }
+                Action::Command(_) => commands.push((id, hook)),
                 Action::Callback(callback) => {
                     let asked =
                         Callback { request: &id, callback, input: &input, call: call.as_deref() };
@@ -228,8 +240,6 @@ impl Driver {
         }
         let has_commands = !commands.is_empty();
         if has_commands {
-            let start =
-                Start { input: input.to_string(), variables: self.hook_variables(agent), cancel };
             let (notes, id, site) = (self.notes.clone(), agent.id.clone(), agent.site.clone());
             thread::spawn(move || {
                 let ran = run::commands(&commands, &start, &site);
@@ -247,7 +257,7 @@ impl Driver {
     }
 
     fn hook_input(&self, agent: &Agent, event: &str, more: Value) -> Value {
-        let cwd = agent.site.cwd.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let cwd = agent.site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut input = Map::new();
         input.insert("session_id".to_owned(), self.about.session.as_str().into());
         let transcript = self.about.transcript.display().to_string();
@@ -374,9 +384,10 @@ impl Driver {
                 }
             }
         }
-        for text in verdict.failures.iter().chain(&verdict.messages) {
-            host.event(&agent.id, &Event::Notice(text.clone()));
+        for (hook, _) in run.ran.iter().filter(|(_, ran)| ran.code == Some(0)) {
+            self.hooks.succeeded(hook);
         }
+        tell(&agent.id, &run.name, &verdict, host);
         while let Some(number) = self.runs.next_held(&run.agent) {
             self.launch(&agent, number, host);
         }
@@ -410,7 +421,7 @@ impl Driver {
             }
             Then::Expand(utterance) => {
                 if let Some(why) = verdict.refusal() {
-                    return self.block(agent, event, &utterance, &why);
+                    return self.block(agent, event, (&utterance, &verdict), &why);
                 }
                 self.remark(&id, remarks);
                 self.halt(&id, verdict.halt);
@@ -418,7 +429,7 @@ impl Driver {
             }
             Then::Prompt(utterance) => {
                 if let Some(why) = verdict.refusal() {
-                    return self.block(agent, event, &utterance, &why);
+                    return self.block(agent, event, (&utterance, &verdict), &why);
                 }
                 self.entitle(agent, verdict.title.clone());
                 self.remark(&id, remarks);
@@ -434,6 +445,7 @@ impl Driver {
                 }
             }
             Then::Permission(wanted, judgement) => {
+                self.halt(&id, verdict.halt.clone());
                 let input = self.permission(agent, wanted, &judgement, &verdict, host);
                 self.pending.extend(input.map(|input| (id, input)));
             }
@@ -516,14 +528,7 @@ impl Driver {
             return self.submit(agent, utterance, host);
         }
         for loaded in self.about.instructions.clone() {
-            let reason = if loaded.parent.is_some() { "include" } else { "session_start" };
-            let mut more = json!({
-                "file_path": loaded.path.display().to_string(), "memory_type": loaded.memory,
-                "load_reason": reason,
-            });
-            if let Some(parent) = loaded.parent {
-                more["parent_file_path"] = parent.display().to_string().into();
-            }
+            let (reason, more) = described(&loaded, "session_start");
             let _ = self.hook(agent, ("InstructionsLoaded", reason), more, Then::Nothing, host);
         }
         let source = if self.about.is_resumed { "resume" } else { "startup" };
@@ -531,12 +536,36 @@ impl Driver {
         self.hook_then(agent, ("SessionStart", source), more, Then::Begin(utterance), host);
     }
 
+    /// Hooks learn which instructions came with files.
+    pub(super) fn tell_loaded(&mut self, agent: &Agent, host: &mut dyn Host) {
+        let late = agent.site.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for Late { loaded, with, globs } in late {
+            let usual = if globs.is_empty() { "nested_traversal" } else { "path_glob_match" };
+            let (reason, mut more) = described(&loaded, usual);
+            more["trigger_file_path"] = with.display().to_string().into();
+            if !globs.is_empty() {
+                more["globs"] = globs.into();
+            }
+            if let Some(level) = &agent.asking.effort {
+                more["effort"] = json!({"level": level});
+            }
+            let _ = self.hook(agent, ("InstructionsLoaded", reason), more, Then::Nothing, host);
+        }
+    }
+
     /// A prompt is not taken.
-    fn block(&mut self, agent: &mut Agent, event: &str, utterance: &Said, why: &str) {
-        let text = format!(
-            "{event} operation blocked by hook:\n{why}\n\nOriginal prompt: {}",
-            words(utterance)
-        );
+    fn block(
+        &mut self,
+        agent: &mut Agent,
+        event: &str,
+        (utterance, verdict): (&Said, &Verdict),
+        why: &str,
+    ) {
+        let mut text = format!("{event} operation blocked by hook:\n{why}");
+        if !verdict.hides_prompt {
+            text.push_str("\n\nOriginal prompt: ");
+            text.push_str(&words(utterance));
+        }
         self.outcome = Some(match agent.recorder.inform(&text) {
             Ok(()) => Outcome::Blocked(text),
             Err(error) => Outcome::Unwritable(error.to_string()),
@@ -624,13 +653,14 @@ impl Driver {
         let quiet = quiet.collect::<Vec<_>>().join("\n");
         let text = feedback.or(Some(quiet).filter(|text| !text.is_empty()));
         if let Some(text) = text.filter(|_| verdict.halt.is_none()) {
-            if agent.stops < MOST_STOPS {
+            let most = self.about.most_stops;
+            if agent.stops < most {
                 agent.stops += 1;
                 self.pending.push_back((agent.id.clone(), Input::GoOn(text)));
                 return;
             }
             let notice =
-                format!("{event} hooks kept the turn from ending {MOST_STOPS} times; it ends now");
+                format!("{event} hooks kept the turn from ending {most} times; it ends now");
             host.event(&agent.id, &Event::Notice(notice));
         }
         self.ended.push_back((agent.id.clone(), outcome));
@@ -690,48 +720,19 @@ impl Driver {
         let _ = self.hook(agent, ("PostModelSwitch", &model), more, Then::Nothing, host);
         self.next_model = Some(model);
     }
+}
 
-    /// Runs the hooks for the end of the session, and waits for all of them.
-    pub(super) fn session_ends(&mut self, host: &mut dyn Host) {
-        let Some(main) = self.agents.remove(&AgentId::Main) else { return };
-        if self.is_begun {
-            let reason = match self.about.audience {
-                Audience::Person if self.end.is_none() => "prompt_input_exit",
-                _ => "other",
-            };
-            let hooks = self.hooks.of("SessionEnd", reason, |_| true);
-            let commands =
-                hooks.into_iter().filter(|hook| matches!(hook.action, Action::Command(_)));
-            let nature = self.nature.clone();
-            let commands: Vec<_> = commands.map(|hook| (nature.id(), hook)).collect();
-            if !commands.is_empty() {
-                let input = self.hook_input(&main, "SessionEnd", json!({"reason": reason}));
-                let start = Start {
-                    input: input.to_string(),
-                    variables: self.hook_variables(&main),
-                    cancel: Cancel::default(),
-                };
-                let name = format!("SessionEnd:{reason}");
-                for (id, _) in &commands {
-                    let started = Event::HookStarted {
-                        id: id.clone(),
-                        event: "SessionEnd".into(),
-                        name: name.clone(),
-                    };
-                    host.event(&main.id, &started);
-                }
-                let ran = run::commands(&commands, &start, &main.site);
-                for (_, ran) in &ran {
-                    host.event(&main.id, &ended(("SessionEnd", &name), ran));
-                }
-                for text in Verdict::of("SessionEnd", &ran).failures {
-                    host.event(&main.id, &Event::Notice(text));
-                }
-            }
-        }
-        run::settle(&self.runs.loose, &main.site);
-        self.agents.insert(AgentId::Main, main);
+/// Why an instruction file was read, and what hooks learn of it.
+fn described(loaded: &Loaded, usual: &'static str) -> (&'static str, Value) {
+    let reason = if loaded.parent.is_some() { "include" } else { usual };
+    let mut more = json!({
+        "file_path": loaded.path.display().to_string(), "memory_type": loaded.memory,
+        "load_reason": reason,
+    });
+    if let Some(parent) = &loaded.parent {
+        more["parent_file_path"] = parent.display().to_string().into();
     }
+    (reason, more)
 }
 
 /// Whether a call fits the rule of a hook: if a rule that denies would keep it from running where

@@ -103,6 +103,7 @@ impl Driver {
                 format!("Agent type '{name}' not found. Available agents: {names}"),
             );
         };
+        let kind = self.with_skills(kind);
         let depth = 1 + self.nested.get(&agent.id).map_or(0, |nested| nested.depth);
         if depth > DEEPEST {
             let text =
@@ -124,7 +125,7 @@ impl Driver {
             prompt: text("prompt").to_owned(),
             depth,
             is_background,
-            is_built_in: kind.is_built_in,
+            is_built_in: kind.source.is_none(),
             hooks: kind.hooks.clone(),
             mode: match (kind.mode, self.nested.get(&agent.id).and_then(|parent| parent.mode)) {
                 (Some(one), Some(other)) => Some(narrower(one, other)),
@@ -150,6 +151,15 @@ impl Driver {
         }
     }
 
+    /// A type of sub-agent, restricted by the skills that it has from the beginning.
+    fn with_skills(&self, mut kind: AgentKind) -> AgentKind {
+        for slash in self.slashes.preloaded(&kind.skills) {
+            kind.without.extend(slash.denials(&slash.name, &self.site.root));
+            kind.hooks.extend(&slash.hooks);
+        }
+        kind
+    }
+
     /// Makes a sub-agent.
     fn child(&self, parent: &Agent, kind: &AgentKind, nested: &Nested, model: &str) -> Agent {
         let id = self.nature.id();
@@ -167,13 +177,16 @@ impl Driver {
         let tools = tools.filter(|tool| tool.is_offered(Mode::Default));
         let surroundings = &parent.asking.surroundings;
         let added = self.about.more_for_agents.as_deref();
-        let parts = [Some(kind.prompt.as_str()), added, Some(surroundings.as_str())];
+        let skills = self.slashes.preloaded(&kind.skills).into_iter();
+        let skills = skills.map(|slash| slash.written("")).collect::<Vec<_>>().join("\n\n");
+        let skills = Some(skills.as_str()).filter(|text| !text.is_empty());
+        let parts = [Some(kind.prompt.as_str()), skills, added, Some(surroundings.as_str())];
         let system = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let max_tokens = model::output_tokens(&model);
         let asking = Asking {
             max_tokens,
             thinking: parent.asking.thinking.filter(|tokens| *tokens < max_tokens),
-            effort: parent.asking.effort.clone(),
+            effort: kind.effort.clone().or_else(|| parent.asking.effort.clone()),
             system: vec![system.trim_end().to_owned()],
             tools: tools.map(|tool| tool.spec().json()).collect(),
             reminder: parent.asking.reminder.clone(),

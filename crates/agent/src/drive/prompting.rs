@@ -2,20 +2,22 @@
 //!
 //! Invariants: a shell command of a command runs only if it may run without a question, and as any
 //! other command does, in the sandbox; if one may not, nothing is sent; what a command allows and
-//! the model that it wants end with its turn.
+//! denies and the model that it wants end with its turn, its hooks with the session.
 
+use std::fs;
 use std::sync::PoisonError;
 use std::thread;
 
 use rules::{Decision, Kind, Rule};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::hooked::{Then, words};
 use super::{Agent, Driver, Note, Report, Said, cost_of};
+use crate::compact;
 use crate::event::AgentId;
 use crate::host::Host;
 use crate::mention;
-use crate::model;
+use crate::model::{self, Usage};
 use crate::slash::{BUILT_IN, Slash, SlashPiece};
 use crate::tool::{self, Call, Cancel, Content};
 use crate::turn::{Input, Outcome};
@@ -92,7 +94,7 @@ impl Driver {
         for call in calls.iter().flatten() {
             let judgement = self.permit.judge(call, &agent.site);
             if judgement.decision != Decision::Allow {
-                let command = call.input.get("command").and_then(serde_json::Value::as_str);
+                let command = call.input.get("command").and_then(Value::as_str);
                 let why = format!(
                     "/{} was not run: its command `{}` is not permitted: {}",
                     slash.name,
@@ -177,8 +179,16 @@ impl Driver {
         agent.prompted(Said { blocks, ..utterance }, host)
     }
 
+    /// What a command or a skill denies, for its turn, and its hooks, from now on: it was typed, or
+    /// the model has loaded it.
+    pub(super) fn restrict(&mut self, slash: &Slash) {
+        self.permit.book.rules.extend(slash.denials(RULES, &self.site.root));
+        self.hooks.adopt(&slash.hooks);
+    }
+
     /// What a command allows, and the model that it wants, for its turn.
     fn lend(&mut self, agent: &mut Agent, slash: &Slash) {
+        self.restrict(slash);
         let root = agent.site.root.clone();
         let rule = |text: &String| Rule::parse(text, Kind::Allow, RULES, root.clone()).ok();
         self.permit.book.rules.extend(slash.allowed.iter().filter_map(rule));
@@ -191,7 +201,44 @@ impl Driver {
         }
     }
 
-    /// What a command allowed is over.
+    /// How full the context is, for a host.
+    pub(super) fn context_usage(&self) -> Value {
+        let main = self.main();
+        let used = main.map(|main| main.count.context(&main.asking.model)).unwrap_or_default();
+        let window = used.window.unwrap_or(200_000);
+        let percentage = (used.used * 100).checked_div(window).unwrap_or(0);
+        let parts = main.map(parts).unwrap_or_default();
+        let before: u64 = parts.iter().map(|(_, _, tokens)| tokens).sum();
+        let more = [
+            ("messages", "Messages", used.used.saturating_sub(before)),
+            ("free_space", "Free space", window.saturating_sub(used.used.max(before))),
+        ];
+        let category = |(id, name, tokens): &(&str, &str, u64)| {
+            let kind = if *id == "free_space" { "free" } else { "used" };
+            json!({"id": id, "name": name, "tokens": tokens, "color": "", "kind": kind})
+        };
+        let files = self.about.instructions.iter().map(|file| {
+            let size = fs::metadata(&file.path).map_or(0, |found| found.len());
+            json!({"path": file.path.display().to_string(), "type": file.memory, "tokens": size / 4})
+        });
+        let last = used.last;
+        let usage = json!({
+            "input_tokens": last.input, "output_tokens": last.output,
+            "cache_creation_input_tokens": last.cache_5m + last.cache_1h,
+            "cache_read_input_tokens": last.cache_read,
+        });
+        json!({
+            "categories": parts.iter().chain(&more).map(category).collect::<Vec<_>>(),
+            "autoCompactThreshold": compact::threshold(window, self.about.compact_at),
+            "isAutoCompactEnabled": self.about.compacts,
+            "totalTokens": used.used, "maxTokens": window, "rawMaxTokens": window,
+            "percentage": percentage, "model": main.map(|main| main.asking.model.clone()),
+            "memoryFiles": files.collect::<Vec<_>>(), "mcpTools": [], "agents": self.kinds.costs(),
+            "gridRows": [], "apiUsage": (last != Usage::default()).then_some(usage),
+        })
+    }
+
+    /// What commands allowed and denied is over.
     pub(super) fn take_back(&mut self) {
         self.permit.book.rules.retain(|rule| rule.source != RULES);
     }
@@ -204,7 +251,7 @@ impl Driver {
         }
         agent.turn.begin_again(&[]);
         agent.recorder.begin_again();
-        agent.count.last = crate::model::Usage::default();
+        agent.count.last = Usage::default();
         agent.site.todos.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let text = "The conversation begins anew; the file keeps what was before.".to_owned();
         let over = Outcome::Blocked(text);
@@ -237,7 +284,7 @@ fn joined(pieces: Vec<SlashPiece>, outputs: Vec<String>) -> String {
 }
 
 /// What is sent before the messages: ids, names, and tokens, estimated.
-pub(super) fn parts(agent: &Agent) -> [(&'static str, &'static str, u64); 3] {
+fn parts(agent: &Agent) -> [(&'static str, &'static str, u64); 3] {
     let asking = &agent.asking;
     let size = |texts: &[String]| texts.iter().map(|text| text.len() as u64).sum::<u64>() / 4;
     [

@@ -59,6 +59,17 @@ pub(crate) struct Start {
     pub(crate) cancel: Cancel,
 }
 
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// That the command runs.
+    Start,
+    /// That it ends, or says that nothing is to wait for it.
+    Answer,
+    /// That it ends.
+    End,
+}
+
 /// Runs commands, all at once, and waits for them.
 pub(crate) fn commands(hooks: &[(String, Hook)], start: &Start, site: &Site) -> Vec<(Hook, Ran)> {
     images::around_hooks(hooks, site, || all(hooks, start, site))
@@ -70,18 +81,8 @@ fn all(hooks: &[(String, Hook)], start: &Start, site: &Site) -> Vec<(Hook, Ran)>
             .iter()
             .map(|(id, hook)| {
                 scope.spawn(move || {
-                    let began = Instant::now();
-                    let mut ran = one(id, hook, start, site).unwrap_or_else(|error| Ran {
-                        trouble: Some(format!("could not be started: {error}")),
-                        ..Ran::default()
-                    });
-                    ran.taken = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    ran.id.clone_from(id);
-                    for text in [&mut ran.stdout, &mut ran.stderr] {
-                        *text =
-                            site.secrets.redacted(text, crate::secret::Extent::Piece).into_owned();
-                    }
-                    (hook.clone(), ran)
+                    let until = if hook.is_async { Until::Start } else { Until::Answer };
+                    (hook.clone(), timed((id, hook), until, start, site))
                 })
             })
             .collect();
@@ -89,12 +90,31 @@ fn all(hooks: &[(String, Hook)], start: &Start, site: &Site) -> Vec<(Hook, Ran)>
     })
 }
 
+/// Runs the command of a hook that nothing waits for, until it ends.
+pub(crate) fn aside(id: &str, hook: &Hook, start: &Start, site: &Site) -> Ran {
+    timed((id, hook), Until::End, start, site)
+}
+
+fn timed((id, hook): (&str, &Hook), until: Until, start: &Start, site: &Site) -> Ran {
+    let began = Instant::now();
+    let mut ran = one((id, hook), until, start, site).unwrap_or_else(|error| Ran {
+        trouble: Some(format!("could not be started: {error}")),
+        ..Ran::default()
+    });
+    ran.taken = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    id.clone_into(&mut ran.id);
+    for text in [&mut ran.stdout, &mut ran.stderr] {
+        *text = site.secrets.redacted(text, crate::secret::Extent::Piece).into_owned();
+    }
+    ran
+}
+
 /// The name of a hook's process, by the id of its run.
 pub(crate) fn process(id: &str) -> String {
     format!("h{}", &id[id.len().saturating_sub(12)..])
 }
 
-fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
+fn one((id, hook): (&str, &Hook), until: Until, start: &Start, site: &Site) -> io::Result<Ran> {
     let Action::Command(command) = &hook.action else { return Ok(Ran::default()) };
     let id = &process(id);
     let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -122,13 +142,13 @@ fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
     let files = [input, errors.clone()].into_iter().chain(prelude.clone()).collect();
     let hold = || if is_projects { held(id, &cwd, site, files) } else { Ok(None) };
     site.shells.start(id, ("", &script), "", &cwd, hold)?;
-    if hook.is_async {
+    if until == Until::Start {
         return Ok(Ran { code: Some(0), ..Ran::default() });
     }
     let output = site.shells.output(id);
     let mut is_async = false;
     let status = site.shells.wait(id, hook.timeout, |_| {
-        is_async = is_async || says_async(&output);
+        is_async = is_async || (until == Until::Answer && says_async(&output));
         is_async || start.cancel.is_set()
     });
     if status == Status::Running && is_async {
@@ -174,4 +194,4 @@ pub(crate) fn settle(ids: &[String], site: &Site) {
 }
 
 /// How long the end of a session waits for hooks that nobody waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);

@@ -45,6 +45,8 @@ pub(crate) struct Verdict {
     pub(crate) title: Option<String>,
     /// A prompt that comes first.
     pub(crate) first_prompt: Option<String>,
+    /// Whether a prompt that is refused is not repeated to anybody.
+    pub(crate) hides_prompt: bool,
 }
 
 /// Whether a refusal holds anything up or reaches the model. Otherwise the user gets its words.
@@ -55,7 +57,8 @@ fn is_heard(event: &str) -> bool {
 /// The most characters of a text from a hook that reach the model.
 const LONGEST: usize = 10_000;
 
-fn cut(text: &str) -> String {
+/// A text of a hook as far as it reaches the model.
+pub(crate) fn cut(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}… [cut]", &text[..end]),
@@ -81,6 +84,7 @@ fn misshapen(answer: &Value) -> Option<&'static str> {
         ("permissionDecision", &more["permissionDecision"], is_word(&more["permissionDecision"])),
         ("updatedInput", &more["updatedInput"], more["updatedInput"].is_object()),
         ("additionalContext", &more["additionalContext"], more["additionalContext"].is_string()),
+        ("hookSpecificOutput.decision", &more["decision"], more["decision"].is_object()),
     ];
     let wrong = |(_, value, is_right): &(&str, &Value, bool)| !value.is_null() && !is_right;
     members.into_iter().find(wrong).map(|(name, ..)| name)
@@ -194,6 +198,7 @@ impl Verdict {
         }
         self.title = text(&more["sessionTitle"]).or(self.title.take());
         self.first_prompt = text(&more["initialUserMessage"]).or(self.first_prompt.take());
+        self.hides_prompt |= more["suppressOriginalPrompt"] == true;
     }
 
     /// Why something is refused, in the words that a model gets.

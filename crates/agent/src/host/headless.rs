@@ -317,6 +317,13 @@ impl Listener for Headless {
                     "session_id": self.init.session, "uuid": self.nature.id(),
                 }));
             }
+            Event::HookSaid { name, text } => {
+                self.tell(&json!({
+                    "type": "system", "subtype": "informational", "level": "notice",
+                    "content": format!("{name} says: {text}"), "session_id": self.init.session,
+                    "uuid": self.nature.id(),
+                }));
+            }
             Event::Compacting { .. } => self.status(Some("compacting")),
             Event::Compacted(compacted) => {
                 self.status(None);

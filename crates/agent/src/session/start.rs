@@ -67,7 +67,7 @@ impl Prepared {
     /// The sub-agents that there are. Those of a folder that is not trusted are left out.
     fn kinds(&self, notify: &mut dyn FnMut(Notice)) -> Kinds {
         let mut kinds = Kinds::built_in();
-        if self.settings.only_managed_hooks || self.config.settings.hooks == Hooks::Ignored {
+        if self.runs_no_hooks() {
             kinds = kinds.without_hooks();
         }
         let folders = &self.config.folders;
@@ -101,22 +101,34 @@ impl Prepared {
     }
 
     /// Commands and skills. Those of a folder that is not trusted are left out.
-    fn slashes(&self) -> SlashBook {
+    fn slashes(&self, notify: &mut dyn FnMut(Notice)) -> SlashBook {
         let mut book = SlashBook::default();
         if self.config.slashes == SlashWish::Ignored {
             return book;
         }
+        if self.runs_no_hooks() {
+            book = book.without_hooks();
+        }
+        let mut left = Vec::new();
         let folders = &self.config.folders;
         let settings = &self.config.settings;
         if settings.reads(Source::User) {
-            book.read(&folders.home, Author::User);
+            left.extend(book.read(&folders.home, Author::User));
         }
         let project = folders.cwd.join(".claude");
         let is_read = settings.reads(Source::Project) && project != folders.home;
         if self.standing.folder == Trust::Trusted && is_read {
-            book.read(&project, Author::Project);
+            left.extend(book.read(&project, Author::Project));
+        }
+        for text in left {
+            notify(Notice::Settings(text));
         }
         book
+    }
+
+    /// Whether no hooks run but an administrator's.
+    fn runs_no_hooks(&self) -> bool {
+        self.settings.only_managed_hooks || self.config.settings.hooks == Hooks::Ignored
     }
 
     /// Puts the session together. `notes` is where its threads report to.
@@ -141,7 +153,7 @@ impl Prepared {
         let session_folder = file.with_extension("");
         let folder = scratch.as_ref().map_or(session_folder, |scratch| scratch.path().to_owned());
         let by_session = || resumed.model.take().unwrap_or_else(|| model::named(None));
-        let (kinds, slashes) = (self.kinds(notify), self.slashes());
+        let (kinds, slashes) = (self.kinds(notify), self.slashes(notify));
         let main_kind = self.main_kind(&kinds)?;
         let of_kind = main_kind.as_ref().and_then(|kind| kind.model.as_deref());
         let of_kind = of_kind.map(|name| model::named(Some(name)));
@@ -169,8 +181,11 @@ impl Prepared {
         asking.max_tokens = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS").unwrap_or(asking.max_tokens);
         let thinking = config.thinking.or_else(|| number("MAX_THINKING_TOKENS"));
         asking.thinking = model::thinking_tokens(thinking, asking.max_tokens);
-        asking.effort.clone_from(&config.effort);
+        let of_kind = main_kind.as_ref().and_then(|kind| kind.effort.clone());
+        asking.effort = config.effort.clone().or(of_kind);
         (parts.compacts, parts.compact_at) = compacting(&config, &settings, environment);
+        parts.most_stops =
+            variable("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").and_then(|text| text.parse().ok());
         parts.prompt = prompt_of(&config, main_kind.as_ref(), &learned.context.surroundings);
         asking.system = prompt::system(&parts.prompt, &learned.context.surroundings);
         parts.instructions = learned.loaded;

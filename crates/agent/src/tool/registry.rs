@@ -189,7 +189,7 @@ const fn parallel(
 const PARTS: [BuiltInPart; 14] = [
     part(ask_user_question::NAME, |_, _| Access::default(), ask_user_question::run),
     part("Bash", runs, bash::run),
-    part("Edit", |call, site| writes(call, site, "file_path"), edit::run),
+    part("Edit", |call, site| writes(call, site, "file_path"), edit_with_context),
     part(exit_plan_mode::NAME, |_, _| Access::default(), exit_plan_mode::run),
     parallel("Glob", |call, site| reads(glob::folder(call, site)), glob::run),
     parallel("Grep", |call, site| reads(site.path(text(call, "path"))), grep::run),
@@ -200,7 +200,7 @@ const PARTS: [BuiltInPart; 14] = [
     part("TodoWrite", internal, todo_write::run),
     parallel("WebFetch", reaches, web_fetch::run),
     parallel("WebSearch", |_, _| Access::default(), web_search::run),
-    part("Write", |call, site| writes(call, site, "file_path"), write::run),
+    part("Write", |call, site| writes(call, site, "file_path"), write_with_context),
 ];
 
 fn internal(_: &Call, _: &Site) -> Access {
@@ -225,14 +225,26 @@ fn reaches(call: &Call, _: &Site) -> Access {
     Access { reaches: vec![host.unwrap_or_else(|| url.to_owned())], ..Access::default() }
 }
 
-/// Reads a file, with the instructions of its folder if the model has not got them.
 fn read_with_context(call: &Call, site: &Site) -> Result<Answer, Trouble> {
-    let mut answer = read::run(call, site)?;
+    Ok(with_context(read::run(call, site)?, call, site))
+}
+
+fn edit_with_context(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    Ok(with_context(edit::run(call, site)?, call, site))
+}
+
+fn write_with_context(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    Ok(with_context(write::run(call, site)?, call, site))
+}
+
+/// The result of a call about a file, with the instructions of its folder and the rules for it, if
+/// the model has not got them.
+fn with_context(mut answer: Answer, call: &Call, site: &Site) -> Answer {
     if answer.is_error != Some(true)
         && let Content::Text(text) = &mut answer.content
     {
         let path = site.path(super::text(call, "file_path"));
-        text.extend(context::nested(&path, &site.root, &site.told_folders));
+        text.extend(context::nested(&path, &site.root, &site.told));
     }
-    Ok(answer)
+    answer
 }

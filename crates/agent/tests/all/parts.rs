@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use workshop::Workshop;
 use workshop::store::Bounds;
 
+mod late;
 mod long;
 mod members;
 mod narrow;

@@ -5,9 +5,10 @@
 use serde_json::Value;
 
 use crate::context::tagged;
-use crate::event::Event;
-use crate::hook::Verdict;
+use crate::event::{AgentId, Event};
 use crate::hook::run::Ran;
+use crate::hook::{Verdict, cut};
+use crate::host::Host;
 use crate::tool::{Answer, Content};
 
 /// A hook has ended.
@@ -28,11 +29,36 @@ pub(super) fn ended((event, name): (&str, &str), ran: &Ran) -> Event {
     }
 }
 
+/// What hooks have to say to the user.
+pub(super) fn tell(agent: &AgentId, name: &str, verdict: &Verdict, host: &mut dyn Host) {
+    for text in verdict.failures.iter().chain(&verdict.messages) {
+        host.event(agent, &Event::Notice(text.clone()));
+    }
+    for text in &verdict.messages {
+        let said = Event::HookSaid { name: name.to_owned(), text: text.clone() };
+        host.event(agent, &said);
+    }
+}
+
+/// What wakes the model: a hook that nothing waited for has refused.
+pub(super) fn woken(name: &str, ran: &Ran) -> String {
+    let words = cut(&ran.stderr);
+    let words = if words.is_empty() { cut(&ran.stdout) } else { words };
+    format!(
+        "<task-notification>\n<task-id>{}</task-id>\n<status>failed</status>\n<summary>A {name} hook that ran in the background wants attention</summary>\n<result>{words}</result>\n</task-notification>",
+        ran.id
+    )
+}
+
+/// What hooks that nothing waited for have to say to the model.
+pub(super) fn quiet(name: &str, verdict: &Verdict) -> Vec<String> {
+    let context = |text: &String| tagged(&format!("{name} hook additional context: {text}"));
+    verdict.contexts.iter().map(context).collect()
+}
+
 /// What hooks have to say to the model.
 pub(super) fn remarks(event: &str, name: &str, verdict: &Verdict) -> Vec<String> {
-    let mut texts = Vec::new();
-    let context = |text: &String| tagged(&format!("{name} hook additional context: {text}"));
-    texts.extend(verdict.contexts.iter().map(context));
+    let mut texts = quiet(name, verdict);
     if matches!(event, "SessionStart" | "UserPromptSubmit") {
         let printed = |text: &String| tagged(&format!("{name} hook success: {text}"));
         texts.extend(verdict.printed.iter().map(printed));

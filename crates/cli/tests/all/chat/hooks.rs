@@ -374,3 +374,26 @@ fn clearing_ends_and_begins_a_session_for_hooks() {
     words.sort();
     assert_eq!(words, ["began", "ended"]);
 }
+
+#[test]
+fn hosts_learn_what_hooks_say_and_what_fills_the_context() {
+    let mut lab = Lab::says(&[&[text("Hello.")]]);
+    lab.env.put("demo/CLAUDE.md", "Be brief.\n");
+    let word = r#"echo '{"systemMessage":"mind the gap"}'"#;
+    lab.env.put(".claude/settings.json", settings(&[("UserPromptSubmit", "", word)]));
+    let agents = json!({"scout": {"description": "Looks around", "prompt": "x"}}).to_string();
+    let mut host = Host::start(&mut lab, &["--agents", &agents]);
+    host.say("Hi.", "u");
+    let events = host.until(|event| event["type"] == "result");
+    let said = events.iter().find(|event| event["subtype"] == "informational").unwrap();
+    assert_eq!(said["content"], "UserPromptSubmit says: mind the gap");
+    let answer = host.ask(&json!({"subtype": "get_context_usage"}));
+    let usage = &answer["response"]["response"];
+    let scout = json!({"agentType": "scout", "source": "flagSettings", "tokens": 4});
+    assert_eq!(usage["agents"], json!([scout]));
+    let file = &usage["memoryFiles"][0];
+    assert!(file["path"].as_str().unwrap().ends_with("demo/CLAUDE.md"), "{usage}");
+    assert_eq!((&file["type"], &file["tokens"]), (&json!("Project"), &json!(2)));
+    assert!(usage["apiUsage"]["input_tokens"].is_u64(), "{usage}");
+    assert_eq!(host.end(), Some(0));
+}

@@ -67,7 +67,7 @@ pub(super) fn names(slashes: &SlashBook) -> Vec<CommandName> {
     let built_in = COMMANDS
         .iter()
         .map(|(name, about)| CommandName { name: (*name).to_owned(), about: (*about).to_owned() });
-    let written = slashes.iter().map(|slash| CommandName {
+    let written = slashes.for_user().map(|slash| CommandName {
         name: slash.name.clone(),
         about: one_line(&format!("{} {}", slash.hint, slash.description)).trim().to_owned(),
     });
@@ -172,12 +172,12 @@ pub(super) fn run<W: Write>(
             return say(backend, format!("/compact {rest}").trim_end(), stage);
         }
         "compact" => stage.screen.note(look::DIM, "nothing was said yet"),
-        _ => match backend.slashes.find(name) {
-            Some(_) => return say(backend, &format!("/{name} {rest}"), stage),
-            None => stage
-                .screen
-                .note(look::WARN, &format!("there is no command /{name}; /help lists them")),
-        },
+        _ if backend.slashes.for_user().any(|slash| slash.name == name) => {
+            return say(backend, &format!("/{name} {rest}"), stage);
+        }
+        _ => {
+            stage.screen.note(look::WARN, &format!("there is no command /{name}; /help lists them"))
+        }
     }
     Ok(Flow::On)
 }
