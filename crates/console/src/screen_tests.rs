@@ -227,6 +227,9 @@ fn keys_that_leave_stop_and_switch() {
     assert_eq!(press(&mut screen, "^c", at(3)), []);
     assert_eq!(press(&mut screen, "^c", at(4)), [Wish::Leave]);
     assert_eq!(press(&mut screen, "⇤", at(5)), [Wish::NextMode]);
+    let alt = |c: char| KeyEvent::new(KeyCode::Char(c), KeyModifiers::ALT);
+    assert_eq!(screen.key(alt('p'), at(5)), [Wish::Key("model")]);
+    assert_eq!(screen.key(alt('t'), at(5)), [Wish::Key("thinking")]);
     assert_eq!(press(&mut screen, "⎋⎋", at(5)), [Wish::Rewind]);
     assert_eq!(press(&mut screen, "!ls -l⏎", at(6)), [Wish::Shell("ls -l".to_owned())]);
     assert_eq!(press(&mut screen, "/etc/hosts is a file⏎", at(7)).len(), 1);
@@ -351,6 +354,7 @@ fn the_title_says_what_goes_on() {
 #[test]
 fn whole_lines_in_place_of_keys() {
     let mut screen = screen();
+    screen.set_lines_only();
     heard(&mut screen, News::Files(vec!["README.md".to_owned()]), 1);
     // Nothing is completed, and what starts like a key is text.
     let wishes = screen.line("? what is in @READ", at(1));
@@ -380,6 +384,13 @@ fn whole_lines_in_place_of_keys() {
     assert_eq!(wishes, [Wish::Answer(Box::new(question), always)]);
     let wishes = heard(&mut screen, News::End(Ending::Answered), 5);
     assert_eq!(wishes, [Wish::Say(Prompt::typed("one more"))]);
+    // Nothing is typed that is not seen: what comes back is printed.
+    heard(&mut screen, News::End(Ending::Interrupted), 6);
+    screen.take_lines();
+    assert_eq!(heard(&mut screen, News::Write("an old\nprompt".to_owned()), 6), []);
+    let lines = crate::text::plain_lines(&screen.take_lines());
+    assert_eq!(lines, "what was not sent:\nan old\nprompt\n");
+    assert_eq!(screen.line("a new one", at(7)), [Wish::Say(Prompt::typed("a new one"))]);
 }
 
 #[test]
@@ -387,8 +398,9 @@ fn what_was_said_before_a_resume() {
     let mut screen = screen();
     let input = json!({"command": "ls -l"});
     let call = |is_error| Spoken::Call { name: "Bash".to_owned(), input: input.clone(), is_error };
+    let earlier = ["one", "two"].map(|text| Spoken::Prompt(text.to_owned()));
     screen.recall(
-        2,
+        earlier.to_vec(),
         &[
             Spoken::Prompt("list them\nall".to_owned()),
             Spoken::Answer("I **look**.".to_owned()),
@@ -398,9 +410,62 @@ fn what_was_said_before_a_resume() {
         ],
     );
     let lines: Vec<String> = screen.take_lines().iter().map(crate::text::plain).collect();
-    let wanted = "\n… 2 earlier prompts of this session\n\n❯ list them\n  all\n\nI look.\n\n\
+    let wanted = "\n… 2 earlier prompts of this session (Ctrl-O)\n\n❯ list them\n  all\n\nI look.\n\n\
         ● Bash(ls -l)\n\n✗ Bash(ls -l)\n\nNothing\\x1b[2J there.";
     assert_eq!(lines.join("\n"), wanted);
+    press(&mut screen, "^o", at(1));
+    let lines = crate::text::plain_lines(&screen.take_lines());
+    assert_eq!(lines, "\nfrom the beginning:\n\n❯ one\n\n❯ two\n");
+    press(&mut screen, "^o^o", at(2));
+    assert_eq!(screen.take_lines(), []);
+}
+
+/// Nothing came of a prompt: it is typed again, with what was pasted, and counts as not sent.
+#[test]
+fn a_prompt_that_was_stopped_before_its_answer_is_typed_again() {
+    let mut screen = screen();
+    screen.paste("one\ntwo\nthree\nfour\n", at(1));
+    press(&mut screen, "count⏎", at(1));
+    heard(&mut screen, News::Begin, 1);
+    assert_eq!(press(&mut screen, "⎋", at(2)), [Wish::Interrupt]);
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 2), [Wish::Unsay]);
+    assert_eq!(screen.written(), "one\ntwo\nthree\nfour\ncount");
+    // What has begun is not taken back, nor what is typed meanwhile replaced.
+    press(&mut screen, "⏎", at(3));
+    heard(&mut screen, News::Text("So".to_owned()), 3);
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 4), []);
+    assert_eq!(screen.written(), "");
+    press(&mut screen, "again⏎and", at(5));
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 6), []);
+    assert_eq!(screen.written(), "and");
+    // A prompt that waits is sent instead.
+    press(&mut screen, "^uagain⏎more⏎", at(7));
+    let more = Prompt::typed("more");
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 8), [Wish::Say(more)]);
+}
+
+#[test]
+fn a_paste_while_a_question_is_asked_waits_in_the_composer() {
+    let mut screen = at_work();
+    let command = json!({"command": "ls"});
+    let question = Question { tool: "Bash".to_owned(), input: command, ..Question::default() };
+    heard(&mut screen, News::Ask(Box::new(question)), 5);
+    screen.live(Size { width: 80, height: 24 }, at(5));
+    screen.paste("1\n", at(6));
+    assert_eq!(screen.written(), "1\n");
+    // Whoever pastes does not look at what is selected.
+    assert_eq!(press(&mut screen, "⏎", at(7)), []);
+}
+
+#[test]
+fn what_waits_is_changed_by_commands() {
+    let mut screen = at_work();
+    press(&mut screen, "one⏎two⏎three⏎", at(5));
+    screen.change_waiting(1, Some("another"));
+    screen.change_waiting(0, None);
+    assert_eq!(screen.waiting(), ["another", "three"]);
+    screen.change_waiting(7, None);
+    assert_eq!(screen.waiting(), ["another", "three"]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ impl Screen {
     pub fn live(&mut self, size: Size, now: Duration) -> Live {
         let width = usize::from(size.width.max(4));
         self.width = width;
+        self.composer.set_width(width);
         let mut rows = self.unfinished(width);
         let waiting = self.dialogs.len().saturating_sub(1);
         if let Some(dialog) = self.dialogs.front_mut() {
