@@ -33,6 +33,8 @@ use call::Running;
 const WARM: Duration = Duration::from_secs(300);
 /// How many columns of what a session is about are in the title of the window.
 const TOPIC: usize = 50;
+/// How many lines that were folded away in earlier turns are kept.
+const OLDER: usize = 10_000;
 /// How many completions are shown.
 const COMPLETIONS: usize = 6;
 
@@ -89,9 +91,14 @@ pub struct Screen {
     tasks: Vec<Task>,
     /// Lines that wait to be printed.
     out: Vec<Line<'static>>,
+    /// While something is asked, only so many of them are: what is asked about stays next to what
+    /// can be answered.
+    free: usize,
     /// What was folded away in this turn, or in the last one with something to fold.
     folded: Vec<Line<'static>>,
     is_folded_before: bool,
+    /// What was folded away in turns before that; of all that, the end.
+    older: VecDeque<Line<'static>>,
     /// What was said before a resume and is not shown, until it is wanted.
     earlier: Vec<Spoken>,
     /// What the user's command has printed so far.
@@ -147,8 +154,10 @@ impl Screen {
             agents: Vec::new(),
             tasks: Vec::new(),
             out: Vec::new(),
+            free: 0,
             folded: Vec::new(),
             is_folded_before: false,
+            older: VecDeque::new(),
             earlier: Vec::new(),
             printed: String::new(),
             is_open: false,
@@ -323,7 +332,21 @@ impl Screen {
 
     /// The lines that are to be printed now.
     pub fn take_lines(&mut self) -> Vec<Line<'static>> {
-        std::mem::take(&mut self.out)
+        let held = self.held();
+        let rest = self.out.split_off(self.out.len() - held);
+        self.free = 0;
+        std::mem::replace(&mut self.out, rest)
+    }
+
+    /// The lines that are to be printed at the end, whatever is asked.
+    pub fn take_all_lines(&mut self) -> Vec<Line<'static>> {
+        self.free = self.out.len();
+        self.take_lines()
+    }
+
+    /// How many lines wait until what is asked is answered.
+    fn held(&self) -> usize {
+        if self.dialogs.is_empty() { 0 } else { self.out.len().saturating_sub(self.free) }
     }
 
     /// Prints lines, after what is printed already.

@@ -420,6 +420,97 @@ fn what_was_said_before_a_resume() {
     assert_eq!(screen.take_lines(), []);
 }
 
+/// Ctrl-O shows what the last turn has folded, `/open all` also what came before.
+#[test]
+fn what_earlier_turns_have_folded_is_opened_too() {
+    let mut screen = screen();
+    for turn in ["a", "b"] {
+        heard(&mut screen, News::Begin, 1);
+        let (id, name) = (turn.to_owned(), "Bash".to_owned());
+        let input = json!({"command": format!("seq {turn}")});
+        heard(&mut screen, News::Call { id: id.clone(), name, input }, 1);
+        let text = (1..=9).map(|n| format!("{turn}{n}\n")).collect();
+        let detail = json!(null);
+        heard(&mut screen, News::Result { id, is_error: false, text, detail }, 1);
+        heard(&mut screen, News::End(Ending::Answered), 1);
+    }
+    let printed = |screen: &mut Screen| crate::text::plain_lines(&screen.take_lines());
+    let all = printed(&mut screen);
+    assert!(all.contains("a4") && !all.contains("a5") && !all.contains("b5"), "{all}");
+    press(&mut screen, "^o", at(2));
+    assert_eq!(printed(&mut screen), "\nBash(seq b)\nb5\nb6\nb7\nb8\nb9\n");
+    assert!(shown(&mut screen, 100, 24, 2).contains("/open all"));
+    screen.open_older(at(3));
+    assert_eq!(printed(&mut screen), "\nBash(seq a)\na5\na6\na7\na8\na9\n");
+    assert!(!shown(&mut screen, 100, 24, 3).contains("/open all"));
+}
+
+/// What happens while something is asked is printed afterwards: what is asked about stays beside
+/// the choices. Ctrl-O prints it at once.
+#[test]
+fn what_is_asked_about_stays_beside_the_choices() {
+    let mut screen = at_work();
+    let call = |id: &str| {
+        let input = json!({"command": format!("run {id}")});
+        News::Call { id: id.to_owned(), name: "Bash".to_owned(), input }
+    };
+    let question = |id: &str| {
+        let input = json!({"command": format!("run {id}")});
+        let (call, tool) = (id.to_owned(), "Bash".to_owned());
+        News::Ask(Box::new(Question { call, tool, input, ..Question::default() }))
+    };
+    let result = |id: &str| News::Result {
+        id: id.to_owned(),
+        is_error: false,
+        text: format!("result of {id}"),
+        detail: json!(null),
+    };
+    for id in ["a", "b", "c"] {
+        heard(&mut screen, call(id), 5);
+    }
+    for id in ["a", "b", "c"] {
+        heard(&mut screen, question(id), 5);
+    }
+    let window = Size { width: 80, height: 24 };
+    let seen = |screen: &mut Screen, now: u64| {
+        let rows = plain_lines(&screen.live(window, at(now)).rows);
+        (plain_lines(&screen.take_lines()), rows)
+    };
+    let (printed, _) = seen(&mut screen, 5);
+    assert!(printed.contains("run a") && !printed.contains("run b"), "{printed}");
+    press(&mut screen, "1", at(6));
+    heard(&mut screen, result("a"), 6);
+    let (printed, rows) = seen(&mut screen, 6);
+    assert!(printed.contains("run b") && !printed.contains("result of a"), "{printed}");
+    assert!(rows.contains("(3 lines wait; Ctrl-O prints them now)"), "{rows}");
+    press(&mut screen, "1", at(7));
+    heard(&mut screen, result("b"), 7);
+    // What came before is printed before the next question.
+    let (printed, _) = seen(&mut screen, 7);
+    let (before, after) = printed.split_once("run c").unwrap();
+    assert!(before.contains("result of a") && !after.contains("result of b"), "{printed}");
+    // At the end nothing is left out.
+    let mut other = at_work();
+    for news in [question("d"), News::Notice("meanwhile".to_owned())] {
+        heard(&mut other, news, 7);
+    }
+    assert!(!seen(&mut other, 7).0.contains("meanwhile"));
+    assert_eq!(plain_lines(&other.take_all_lines()), "meanwhile\n");
+    press(&mut screen, "^o", at(7));
+    let (printed, rows) = seen(&mut screen, 7);
+    assert!(printed.contains("result of b") && !rows.contains("lines wait"), "{printed}{rows}");
+    press(&mut screen, "1", at(8));
+    heard(&mut screen, result("c"), 8);
+    assert!(seen(&mut screen, 8).0.contains("result of c"));
+}
+
+#[test]
+fn the_list_of_keys_fits_a_usual_window() {
+    for (keys, about) in keys::KEYS {
+        assert!(crate::text::columns(about) <= 55, "{keys}: {about}");
+    }
+}
+
 /// Nothing came of a prompt: it is typed again, with what was pasted, and counts as not sent.
 #[test]
 fn a_prompt_that_was_stopped_before_its_answer_is_typed_again() {

@@ -36,6 +36,10 @@ impl Screen {
                 let typed = format!("  (waiting in the composer: {})", safe(self.composer.text()));
                 rows.push(Line::from(Span::styled(fit(&typed, width), look::DIM)));
             }
+            if self.held() > 0 && !self.is_lines {
+                let text = format!("  ({} lines wait; Ctrl-O prints them now)", self.held());
+                rows.push(Line::from(Span::styled(fit(&text, width), look::DIM)));
+            }
             return Live { rows, caret: None, focus, is_still: false };
         }
         let work = self.work(width, now);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::call::Running;
 use super::news::TodoState;
-use super::{Cache, Ending, News, Phase, Screen, Todo, WARM, Wish};
+use super::{Cache, Ending, News, OLDER, Phase, Screen, Todo, WARM, Wish};
 use crate::composer::Prompt;
 use crate::question::Dialog;
 use crate::text::{Line, Span, line, look, plain_lines, safe};
@@ -197,7 +197,8 @@ impl Screen {
     /// Keeps lines for Ctrl-O; those of an earlier turn until there are others.
     fn fold_away(&mut self, lines: Vec<Line<'static>>) {
         if std::mem::take(&mut self.is_folded_before) {
-            self.folded.clear();
+            self.older.extend(self.folded.drain(..));
+            self.older.drain(..self.older.len().saturating_sub(OLDER));
         }
         self.folded.extend(lines);
     }
@@ -208,6 +209,7 @@ impl Screen {
         let lines = dialog.lines(self.width);
         self.asked.insert(dialog.question.call.clone(), plain_lines(&lines));
         self.print(lines);
+        self.free = self.out.len();
     }
 
     fn end_turn(&mut self, ending: &Ending, now: Duration) {
@@ -236,6 +238,17 @@ impl Screen {
         }
     }
 
+    /// Prints what was folded away in all turns that are remembered, and folds nothing more.
+    pub fn open_older(&mut self, now: Duration) {
+        let older = Vec::from(std::mem::take(&mut self.older));
+        if !older.is_empty() {
+            self.gap();
+            self.print(older);
+        }
+        self.is_open = false;
+        self.open_all(now);
+    }
+
     fn tell_folding(&mut self, text: &str, now: Duration) {
         if self.is_lines {
             self.note(look::DIM, &text.replace("Ctrl-O", "/open"));
@@ -254,10 +267,15 @@ impl Screen {
                 self.gap();
                 self.print(folded);
             }
-            self.tell_folding("everything is shown from now on; Ctrl-O folds again", now);
+            let older =
+                if self.older.is_empty() { "" } else { "; /open all: of earlier turns, too" };
+            let text = format!("everything is shown from now on; Ctrl-O folds again{older}");
+            self.tell_folding(&text, now);
         } else {
             self.tell_folding("long output is folded again", now);
         }
+        // Whoever has to decide may want to see it.
+        self.free = self.out.len();
     }
 }
 

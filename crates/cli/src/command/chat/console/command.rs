@@ -34,19 +34,19 @@ const COMMANDS: [(&str, &str); 35] = [
     ("resume", "another session"),
     ("fork", "go on in a copy of this session"),
     ("rename", "give the session a title"),
-    ("model", "another model: a list, or opus, sonnet, haiku or a name"),
+    ("model", "another model: a list, or a name"),
     ("mode", "another permission mode: default, acceptEdits, plan, auto"),
     ("permissions", "the settings and rules in force"),
     ("hooks", "the hooks in the settings"),
-    ("agents", "the agents that can be started; `/agents NAME` edits one, or writes a new one"),
+    ("agents", "the agents that can be started; `NAME`: edit one, or a new one"),
     ("rewind", "go back to an earlier prompt"),
     ("changes", "what was changed in files"),
     ("add-dir", "another folder that tools may work in"),
-    ("tasks", "the commands in the background; `/tasks ID`: its output, `/tasks stop ID` ends one"),
-    ("thinking", "how many tokens of an answer may be thinking: a number, on or off"),
+    ("tasks", "commands in the background; `ID`: its output, `stop ID`: end it"),
+    ("thinking", "how much may be thought: a list, a number, on or off"),
     ("background", "send the running command to the background"),
-    ("open", "show everything that is folded; again: fold"),
-    ("queue", "prompts that wait; `/queue N TEXT` changes one, `/queue drop N` takes it back"),
+    ("open", "show what is folded; `all`: of earlier turns, too; again: fold"),
+    ("queue", "prompts that wait; `N TEXT`: change one, `drop N`: take it back"),
     ("todos", "the todo list"),
     ("theme", "colours: on or off"),
     ("vim", "the keys of vi, on or off"),
@@ -166,6 +166,7 @@ pub(super) fn run<W: Write>(
             }
         }
         "agents" => agent_file::edit(backend, rest, stage)?,
+        "open" if rest == "all" => stage.screen.open_older(stage.now),
         "open" => stage.screen.open_all(stage.now),
         "background" => return backend.wish(Wish::Background, stage),
         "queue" => queue(rest, stage),
@@ -319,8 +320,14 @@ fn resume<W: Write>(
 
 fn theme<W: Write>(rest: &str, stage: &mut Stage<'_, W>) {
     match rest {
-        "off" | "none" => stage.terminal.set_colors(Colors::None),
-        "on" | "" => stage.terminal.set_colors(Colors::Sixteen),
+        "off" | "none" => {
+            stage.terminal.set_colors(Colors::None);
+            stage.screen.note(look::DIM, "no colours from now on; /theme on has them again");
+        }
+        "on" => {
+            stage.terminal.set_colors(Colors::Sixteen);
+            stage.screen.note(look::DIM, "the terminal's own colours from now on");
+        }
         _ => stage.screen.note(
             look::DIM,
             "/theme on: the terminal's own colours, light or dark; /theme off: none",
@@ -458,4 +465,17 @@ pub(super) fn edit_file<W: Write>(
         Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$0\"")).arg(path).status()
     })?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_commands_fits_a_usual_window() {
+        for (name, about) in COMMANDS {
+            let line = format!("  /{name:<12} {about}");
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
 }
