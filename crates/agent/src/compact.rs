@@ -25,6 +25,8 @@ use quote::{Quote, cut};
 const PROMPTS: usize = 24_000;
 /// How many bytes of a prompt that does not fit are kept, from its beginning.
 const BEGINNING: usize = 4_000;
+/// How many bytes of a prompt say which one it is.
+const START: usize = 400;
 /// How many bytes of the plan are kept.
 const PLAN: usize = 12_000;
 /// How many bytes of skills are kept.
@@ -75,10 +77,19 @@ pub(crate) fn order(instructions: &str) -> String {
     text
 }
 
+/// What the model is asked for, if only what follows a prompt is summarised.
+pub(crate) fn order_since(prompt: &str) -> String {
+    let start = cut(prompt.trim(), START);
+    let more = format!(
+        "\nSummarise only what happened from the user's prompt on that begins with the words between the next two lines, that prompt included. What came before it is kept as it is: do not repeat it.\n---\n{start}\n---"
+    );
+    order("") + &more
+}
+
 /// The conversation with the order at its end.
-pub(crate) fn request(messages: &[Message], instructions: &str) -> Vec<Message> {
+pub(crate) fn request(messages: &[Message], order: &str) -> Vec<Message> {
     let mut messages = messages.to_vec();
-    let block = text_block(&order(instructions));
+    let block = text_block(order);
     match messages.last_mut().filter(|last| last.role == "user") {
         Some(last) => last.blocks.push(block),
         None => messages.push(Message { role: "user", blocks: vec![block] }),
@@ -114,19 +125,40 @@ pub(crate) struct Again {
 /// How a text begins that takes the place of a conversation.
 const LEAD: &str = "The conversation so far was replaced by this summary, because it is too long to be sent whole.";
 
-/// Whether a text takes the place of a conversation: one of ours, or one of Claude Code's.
-pub fn is_summary(text: &str) -> bool {
-    text.starts_with(LEAD) || text.trim_start().starts_with(SUMMARY_LEAD)
+/// How one begins that takes the place of its end.
+const LEAD_SINCE: &str = "What followed was replaced by this summary, as the user wanted it. What is said above stays as it is.";
+
+/// Whether a text is a summary of ours.
+fn is_ours(text: &str) -> bool {
+    text.starts_with(LEAD) || text.starts_with(LEAD_SINCE)
 }
 
-/// The text that takes the place of a conversation.
+/// Whether a text takes the place of a conversation: one of ours, or one of Claude Code's.
+pub fn is_summary(text: &str) -> bool {
+    is_ours(text) || text.trim_start().starts_with(SUMMARY_LEAD)
+}
+
+/// What is summarised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of the conversation.
+    All,
+    /// Its end, from a prompt on.
+    End,
+}
+
+/// The text that takes the place of a conversation, or of its end: of these messages.
 pub(crate) fn text(
-    summary: &str,
+    (extent, summary): (Extent, &str),
     messages: &[Message],
     again: &Again,
     transcript: Option<&Path>,
 ) -> String {
-    let mut text = format!("{LEAD}\n\nSummary:\n{summary}");
+    let lead = match extent {
+        Extent::All => LEAD,
+        Extent::End => LEAD_SINCE,
+    };
+    let mut text = format!("{lead}\n\nSummary:\n{summary}");
     let mut quoted = |title: &str, quotes: Vec<Quote>| {
         if !quotes.is_empty() {
             let _ = write!(text, "\n\n{title}:");
@@ -174,7 +206,7 @@ pub(crate) fn text(
 
 /// What is quoted in the summaries that stand in a conversation.
 fn quotes_in<'a>(messages: &'a [Message], kind: &'static str) -> impl Iterator<Item = Quote> + 'a {
-    let summaries = texts(messages).filter(|text| text.starts_with(LEAD));
+    let summaries = texts(messages).filter(|text| is_ours(text));
     summaries.flat_map(move |text| Quote::all(&text, kind))
 }
 

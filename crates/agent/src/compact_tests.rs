@@ -25,7 +25,7 @@ fn prompts_stay_word_for_word_also_through_two_summaries() {
         files: vec![("/a".to_owned(), "1\tb".to_owned())],
         tasks: vec![("b1".to_owned(), "Wait".to_owned())],
     };
-    let text = text("Counted.", &first, &again, None);
+    let text = text((Extent::All, "Counted."), &first, &again, None);
     assert!(text.contains("- b1: Wait") && text.contains("bytes=\"3\">\n1\tb\n"), "{text}");
     assert!(text.contains("- count lines (pending)"), "{text}");
     let again = [
@@ -44,7 +44,10 @@ fn prompts_stay_word_for_word_also_through_two_summaries() {
         [message("user", &[spoken(odd), spoken(typed), spoken("[Request interrupted by user]")])];
     let kept = texts(&odd);
     assert_eq!(kept, ["<prompt>\nWhy does <div> break?\n</prompt>", "/hi Ann"]);
-    let odd = [message("user", &[spoken(&super::text("", &odd, &Again::default(), None))])];
+    let odd = [message(
+        "user",
+        &[spoken(&super::text((Extent::End, ""), &odd, &Again::default(), None))],
+    )];
     assert_eq!(texts(&odd), kept);
     // A prompt that is too long leaves room for those before it.
     let long = [message("user", &[spoken("old"), spoken(&"x".repeat(PROMPTS + 3)), spoken("new")])];
@@ -77,9 +80,9 @@ fn the_plan_and_the_skills_stay_also_through_two_summaries() {
             ],
         ),
     ];
-    let once = text("Counted.", &first, &Again::default(), None);
+    let once = text((Extent::All, "Counted."), &first, &Again::default(), None);
     let again = [message("user", &[spoken(&once)])];
-    let twice = text("Counted again.", &again, &Again::default(), None);
+    let twice = text((Extent::End, "Counted again."), &again, &Again::default(), None);
     for text in [once, twice] {
         assert!(text.contains("\n# Plan\n1. Count.\n</plan>"), "{text}");
         assert!(text.contains("<skill name=\"tidy\"") && text.contains("Sweep."), "{text}");
@@ -104,7 +107,7 @@ fn the_receipt_has_what_is_neither_sent_nor_quoted() {
     let after = [message(
         "user",
         &[spoken(&text(
-            "They read: It says b, and nothing else.",
+            (Extent::All, "They read: It says b, and nothing else."),
             &before,
             &Again::default(),
             None,

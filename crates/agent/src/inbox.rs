@@ -84,12 +84,19 @@ pub struct Said {
     pub printed: Option<String>,
     /// Whether it is sent as it is: no command is run, and nothing that it mentions is read.
     pub is_verbatim: bool,
+    /// If it is `/compact`: the prompt from which on the conversation is summarised.
+    pub since: Option<String>,
 }
 
 impl Said {
     /// A plain text.
     pub fn text(text: &str) -> Said {
         Said { blocks: vec![text_block(text)], ..Said::default() }
+    }
+
+    /// A wish that what follows a prompt, itself included, is summarised.
+    pub fn compact_since(prompt: &str) -> Said {
+        Said { since: Some(prompt.to_owned()), ..Said::text("/compact") }
     }
 
     /// What the program itself has to say: nobody typed it, whatever it quotes.

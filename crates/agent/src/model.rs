@@ -36,7 +36,7 @@ pub fn named(name: Option<&str>) -> String {
 }
 
 /// The short names of models, and the ids that they mean.
-pub(crate) fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
     MODELS.aliases.iter().map(|(name, meant)| (name.as_str(), meant.as_str()))
 }
 

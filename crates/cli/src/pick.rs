@@ -18,6 +18,8 @@ use crate::failure::Failure;
 use crate::prices;
 use crate::project;
 use crate::screen::{Input, Multiplexer, Screen};
+use crate::survey::{headline, short_path};
+use crate::text::{age, fit};
 use crate::world::World;
 use rows::Rows;
 pub(crate) use state::{Deed, Picked};
@@ -28,6 +30,12 @@ use work::{Helpers, Sources};
 const LEFT: u8 = 130;
 /// How many sessions are looked at before the first list is drawn: about a screen.
 const FIRST: usize = 50;
+
+/// How many sessions are listed, and how many are looked at for words.
+const LISTED: usize = 20;
+const LOOKED: usize = 2_000;
+/// How many columns a title in such a list has.
+const TITLE: usize = 60;
 
 /// What can be picked, and what for.
 #[derive(Debug)]
@@ -118,6 +126,34 @@ pub(crate) fn pick(world: &mut World, wish: &PickWish<'_>) -> Result<Picked, Fai
             picker.hear(news);
         }
     }
+}
+
+/// The newest sessions whose names have all the words, where there is no screen: the name that
+/// leads to each, and what people know it by.
+pub(crate) fn listed(world: &mut World, query: &str) -> Result<Vec<(String, String)>, Failure> {
+    let here: HashSet<PathBuf> = match project::here(world)? {
+        Some(sessions) => sessions.into_iter().map(|session| session.path).collect(),
+        None => HashSet::new(),
+    };
+    let mut rows = Rows::new(world.sessions()?, &here);
+    if rows.len() == 0 {
+        return Err(Failure::not_found("no sessions found", "`--home` selects another home"));
+    }
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let mut found = Vec::new();
+    for at in 0..rows.len().min(LOOKED) {
+        let Some(path) = rows.get(at).map(|row| row.path().to_owned()) else { break };
+        rows.set_seen(at, preview(&path));
+        let Some(row) = rows.get(at).filter(|row| row.has(&words)) else { continue };
+        let since = world.now.duration_since(row.one.session.modified).unwrap_or_default();
+        let (age, folder) = (age(since.as_secs()), short_path(row.one.project()));
+        let title = fit(&headline(&row.one), TITLE);
+        found.push((rows.name(row), format!("{title} ({folder}, {age})")));
+        if found.len() == LISTED {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Looks at the sessions that are on the first screen. Returns the others.

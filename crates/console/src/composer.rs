@@ -8,7 +8,10 @@
 mod keys;
 mod paste;
 mod vi;
+mod vi_object;
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -21,6 +24,11 @@ use crate::text::{self, Line, Span, columns, look};
 
 /// How many bytes can be typed or pasted in all.
 const LONGEST: usize = 4 << 20;
+/// How many columns the mark before the text takes.
+const LEAD: usize = 2;
+/// How many texts that were removed are remembered, beside the last one, and how long these are.
+const KILLS: usize = 20;
+const KILLED: usize = 64 << 10;
 /// How many states can be undone.
 const UNDOS: usize = 200;
 /// How many bytes these may have in all; the newest is kept in any case.
@@ -45,11 +53,17 @@ pub struct Composer {
     redo: Vec<State>,
     /// Whether the last change was a typed character: a word is undone at once.
     is_typing: bool,
-    /// What was removed last.
+    /// What was removed last, and before that.
     killed: String,
+    removed: VecDeque<String>,
+    /// Where the former was put back, and how many of the latter ago it was removed.
+    yanked: Option<(Range<usize>, usize)>,
     /// What was pasted into this prompt, also what is not in the text any more: it may come back.
     pasted: Vec<Arc<Pasted>>,
     vi: Option<vi::Vi>,
+    memory: vi::ViMemory,
+    /// How many columns its rows have on the screen, once that is known.
+    room: Option<usize>,
 }
 
 /// What can be gone back to.
@@ -103,6 +117,7 @@ impl Composer {
     pub fn clear(&mut self) {
         self.set("");
         self.pasted.clear();
+        self.forget_keys();
         if let Some(vi) = &mut self.vi {
             *vi = vi::Vi::default();
         }
@@ -122,7 +137,7 @@ impl Composer {
     }
 
     /// Replaces a part of the text, as a completion does.
-    pub fn replace(&mut self, range: std::ops::Range<usize>, by: &str) {
+    pub fn replace(&mut self, range: Range<usize>, by: &str) {
         self.keep();
         self.text.replace_range(range.clone(), by);
         self.at = range.start + by.len();
@@ -131,6 +146,7 @@ impl Composer {
     /// Remembers the state for undo.
     fn keep(&mut self) {
         self.is_typing = false;
+        self.yanked = None;
         self.redo.clear();
         let now = self.state();
         if self.undo.last().is_some_and(|last| last.text == now.text && last.pasted == now.pasted) {
@@ -211,35 +227,60 @@ impl Composer {
         at + end.map_or(rest.len(), |end| start + end)
     }
 
-    /// The place one line up or down in about the same column; None if there is no such line.
-    fn vertical(&self, is_up: bool) -> Option<usize> {
-        let start = self.line_start(self.at);
-        let column = columns(&self.text[start..self.at]);
-        let (from, to) = if is_up {
-            let end = start.checked_sub(1)?;
-            (self.line_start(end), end)
-        } else {
-            let end = self.line_end(self.at);
-            if end == self.text.len() {
-                return None;
+    /// The window is so wide: up and down go by the rows that are seen.
+    pub fn set_width(&mut self, width: usize) {
+        self.room = Some(room(LEAD, width));
+    }
+
+    /// The parts of the text that are rows of their own, if a row has so many columns.
+    fn parts(&self, room: usize) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let mut start = 0;
+        for source in self.text.split('\n') {
+            let (mut from, mut used) = (start, 0);
+            for (at, cluster) in source.grapheme_indices(true) {
+                let wide = columns(&text::safe(cluster));
+                if used + wide > room {
+                    parts.push(from..start + at);
+                    (from, used) = (start + at, 0);
+                }
+                used += wide;
             }
-            (end + 1, self.line_end(end + 1))
-        };
-        let mut used = 0;
-        for (at, cluster) in self.text[from..to].grapheme_indices(true) {
-            if used >= column {
-                return Some(from + at);
-            }
-            used += columns(cluster);
+            let end = start + source.len();
+            parts.push(from..end);
+            start = end + 1;
         }
-        Some(to)
+        parts
+    }
+
+    /// The place one row up or down in about the same column; None if there is no such row.
+    fn vertical(&self, is_up: bool) -> Option<usize> {
+        let parts = self.parts(self.room.unwrap_or(usize::MAX));
+        let row = parts.iter().rposition(|part| part.start <= self.at)?;
+        let column = columns(&shown(&self.text[parts[row].start..self.at]));
+        let to = if is_up { row.checked_sub(1)? } else { row + 1 };
+        let part = parts.get(to)?.clone();
+        let mut used = 0;
+        for (at, cluster) in self.text[part.clone()].grapheme_indices(true) {
+            if used >= column {
+                return Some(part.start + at);
+            }
+            used += columns(&text::safe(cluster));
+        }
+        // Where the next row begins without a newline, the end of this one is its start.
+        let is_wrapped = parts.get(to + 1).is_some_and(|next| next.start == part.end);
+        Some(if is_wrapped { self.before(part.end) } else { part.end })
     }
 
     /// Removes a part, and keeps it to be put back.
     fn kill(&mut self, from: usize, to: usize) {
         if from < to {
             self.keep();
-            self.killed = self.text[from..to].to_owned();
+            let killed = std::mem::replace(&mut self.killed, self.text[from..to].to_owned());
+            if !killed.is_empty() && killed.len() <= KILLED {
+                self.removed.push_back(killed);
+                self.removed.drain(..self.removed.len().saturating_sub(KILLS));
+            }
             self.text.replace_range(from..to, "");
             self.at = from;
         }
@@ -249,43 +290,28 @@ impl Composer {
     /// before the first row, and as many spaces before the others.
     pub fn rows(&self, lead: &Span<'static>, width: usize) -> (Vec<Line<'static>>, (usize, usize)) {
         let indent = columns(&lead.content);
-        let room = width.saturating_sub(indent + 1).max(4);
-        let mut rows: Vec<Line<'static>> = Vec::new();
-        let mut caret = (0, indent);
-        let mut start = 0;
-        for source in self.text.split('\n') {
-            let end = start + source.len();
-            let mut row = String::new();
-            let mut used = 0;
-            let mut at = start;
-            let mut first = rows.len();
-            for cluster in source.graphemes(true) {
-                let shown = text::safe(cluster);
-                let wide = columns(&shown);
-                if used + wide > room {
-                    rows.push(Line::from(std::mem::take(&mut row)));
-                    used = 0;
-                }
-                if at <= self.at && self.at < at + cluster.len() {
-                    caret = (rows.len(), indent + used);
-                    first = usize::MAX;
-                }
-                used += wide;
-                row.push_str(&shown);
-                at += cluster.len();
-            }
-            if self.at == end && first != usize::MAX {
-                caret = (rows.len(), indent + used);
-            }
-            rows.push(Line::from(row));
-            start = end + 1;
-        }
+        let parts = self.parts(room(indent, width));
+        let row = parts.iter().rposition(|part| part.start <= self.at).unwrap_or(0);
+        let before = parts.get(row).map_or("", |part| &self.text[part.start..self.at]);
+        let caret = (row, indent + columns(&shown(before)));
+        let mut rows: Vec<Line<'static>> =
+            parts.into_iter().map(|part| Line::from(shown(&self.text[part]))).collect();
         for (number, row) in rows.iter_mut().enumerate() {
             let before = if number == 0 { lead.clone() } else { Span::raw(" ".repeat(indent)) };
             row.spans.insert(0, before);
         }
         (rows, caret)
     }
+}
+
+/// How many columns are left for a text after so many, and one for the caret.
+fn room(indent: usize, width: usize) -> usize {
+    width.saturating_sub(indent + 1).max(4)
+}
+
+/// A text as it is shown, cluster by cluster.
+fn shown(text: &str) -> String {
+    text.graphemes(true).map(text::safe).collect()
 }
 
 /// Draws the caret as a cell of its own, where the terminal's cursor is elsewhere.

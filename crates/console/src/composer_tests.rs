@@ -42,6 +42,9 @@ fn keys_of_emacs() {
         ("日本⌫語", "日語|"),
         ("e\u{301}x←⌫", "|x"),
         ("one two^w^y^y", "one twotwo|"),
+        ("one two^w^u^y%y", "two|"),
+        ("one two^w^u^y%y%y", "one |"),
+        ("one two^w^u^y!%y", "one !|"),
         ("ab^t", "ba|"),
         ("one^k^a^k^y", "one|"),
         ("hello world^_^_", "hello|"),
@@ -67,12 +70,45 @@ fn keys_of_vi() {
         ("one⎋u", "|"),
         ("one⎋Otwo", "two|\none"),
         ("abc⎋0~", "A|bc"),
+        ("a.b.c.d⎋0f.;;x", "a.b.c|d"),
+        ("a.b.c.d⎋0f.;,x", "a|b.c.d"),
+        ("a.b.c.d⎋0t.;d;", "a.|.d"),
+        ("one two three⎋bbciwtwice⎋", "one twic|e three"),
+        ("one two three⎋bbdaw", "one |three"),
+        ("say \"one two\" now⎋0fwdi\"", "say \"|\" now"),
+        ("f(a, g(b))⎋0fada(", "f|"),
+        ("[one]⎋0ci[two⎋", "[tw|o]"),
+        ("one two three⎋0dw.", "|three"),
+        ("one two three⎋0cwx⎋w.", "x |x three"),
+        ("one two⎋0xu.", "|ne two"),
+        ("one⎋>>", "  |one"),
+        ("one⎋>><<", "|one"),
+        ("one⇧two⎋Yp", "one\ntwotwo|"),
     ] {
         let mut composer = Composer::new(Keymap::Vi);
         press(&mut composer, keys);
         let (before, after) = composer.text.split_at(composer.at);
         assert_eq!(format!("{before}|{after}"), result, "{keys}");
     }
+}
+
+/// The caret goes by the rows that are seen, and the history comes above the first one.
+#[test]
+fn up_and_down_go_by_rows() {
+    let mut composer = Composer::new(Keymap::Emacs);
+    composer.set("one two three four five six\n家族 end");
+    composer.set_width(13);
+    let mut places = Vec::new();
+    while press(&mut composer, "↑") == Reaction::Done {
+        places.push(composer.at);
+    }
+    // Three rows of ten columns above the last one, which has eight.
+    assert_eq!(places, [27, 17, 7]);
+    let mut places = Vec::new();
+    while press(&mut composer, "↓") == Reaction::Done {
+        places.push(composer.at);
+    }
+    assert_eq!(places, [17, 27, 37]);
 }
 
 #[test]

@@ -377,7 +377,6 @@ impl Dialog {
         rows.iter().flat_map(|row| words(row, width)).collect()
     }
 
-    /// Whether a rule can be edited where the selection is.
     /// What a line can be now.
     fn line_hint(&self) -> &'static str {
         match (&self.field, self.is_multi()) {
@@ -390,6 +389,7 @@ impl Dialog {
         }
     }
 
+    /// Whether a rule can be edited where the selection is.
     fn is_on_rule(&self) -> bool {
         matches!(self.choices.get(self.selected), Some((Choice::EditRule, _)))
     }
@@ -530,11 +530,11 @@ impl Dialog {
         self.focus
     }
 
-    /// Takes a pasted text, into what is typed.
-    pub fn paste(&mut self, pasted: &str) {
-        if let Some(field) = &mut self.field {
-            field.insert(&pasted.replace(['\r', '\n'], " "));
-        }
+    /// Takes a pasted text, into what is typed. Where nothing is, it belongs to the composer.
+    pub fn paste(&mut self, pasted: &str, now: Duration) -> Reply {
+        let Some(field) = &mut self.field else { return self.early(now) };
+        field.insert(&pasted.replace(['\r', '\n'], " "));
+        Reply::Waits
     }
 
     fn tick(&mut self) {

@@ -142,7 +142,7 @@ pub fn run<W: Write>(
     let start = Instant::now();
     enter(terminal.out())?;
     let ended = turns(screen, terminal, inputs, backend, start);
-    let lines = screen.take_lines();
+    let lines = screen.take_all_lines();
     terminal.print(&lines);
     terminal.clear()?;
     leave(terminal.out())?;

@@ -31,6 +31,10 @@ use call::Running;
 
 /// How long the API remembers what was sent, unless it is asked for more.
 const WARM: Duration = Duration::from_secs(300);
+/// How many columns of what a session is about are in the title of the window.
+const TOPIC: usize = 50;
+/// How many lines that were folded away in earlier turns are kept.
+const OLDER: usize = 10_000;
 /// How many completions are shown.
 const COMPLETIONS: usize = 6;
 
@@ -87,15 +91,24 @@ pub struct Screen {
     tasks: Vec<Task>,
     /// Lines that wait to be printed.
     out: Vec<Line<'static>>,
+    /// While something is asked, only so many of them are: what is asked about stays next to what
+    /// can be answered.
+    free: usize,
     /// What was folded away in this turn, or in the last one with something to fold.
     folded: Vec<Line<'static>>,
     is_folded_before: bool,
+    /// What was folded away in turns before that; of all that, the end.
+    older: VecDeque<Line<'static>>,
+    /// What was said before a resume and is not shown, until it is wanted.
+    earlier: Vec<Spoken>,
     /// What the user's command has printed so far.
     printed: String,
     is_open: bool,
     search: Option<Search>,
     /// What was typed and put aside.
     aside: Option<Prompt>,
+    /// The prompt of this turn, as long as nothing has come of it.
+    unanswered: Option<Prompt>,
     /// Completions, and which one is selected; None after Esc.
     selected: Option<usize>,
     hint: Option<(String, Duration)>,
@@ -113,8 +126,9 @@ pub struct Screen {
     ticks: usize,
     /// Whether whole lines are typed, and nothing is drawn over.
     is_lines: bool,
-    /// What the window is called.
+    /// What the window is called, and what the session is about.
     name: String,
+    topic: String,
     /// The folder where calls work.
     place: String,
 }
@@ -140,12 +154,16 @@ impl Screen {
             agents: Vec::new(),
             tasks: Vec::new(),
             out: Vec::new(),
+            free: 0,
             folded: Vec::new(),
             is_folded_before: false,
+            older: VecDeque::new(),
+            earlier: Vec::new(),
             printed: String::new(),
             is_open: false,
             search: None,
             aside: None,
+            unanswered: None,
             selected: Some(0),
             hint: None,
             warm_until: None,
@@ -157,6 +175,7 @@ impl Screen {
             ticks: 0,
             is_lines: false,
             name: String::new(),
+            topic: String::new(),
             place: String::new(),
         }
     }
@@ -202,12 +221,39 @@ impl Screen {
         } else {
             ""
         };
-        format!("{mark}{}", crate::text::safe(&self.name))
+        let about = if self.topic.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{} – {}", self.topic, self.name)
+        };
+        format!("{mark}{}", crate::text::safe(&about))
+    }
+
+    /// What the session is about, for the title of the window.
+    pub fn set_topic(&mut self, topic: &str) {
+        let words = topic.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.topic = crate::text::fit(&words, TOPIC);
     }
 
     /// Lines are all that is typed and printed.
     pub fn set_lines_only(&mut self) {
         self.is_lines = true;
+    }
+
+    /// Whether lines are all that is typed and printed.
+    pub fn is_lines_only(&self) -> bool {
+        self.is_lines
+    }
+
+    /// What the session is about.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Shows a prompt that was given before there was a composer, and is sent now.
+    pub fn say(&mut self, prompt: &Prompt) {
+        self.echo(prompt);
+        self.unanswered = Some(prompt.clone());
     }
 
     /// Calls work in this folder: paths are shown from there on.
@@ -286,7 +332,21 @@ impl Screen {
 
     /// The lines that are to be printed now.
     pub fn take_lines(&mut self) -> Vec<Line<'static>> {
-        std::mem::take(&mut self.out)
+        let held = self.held();
+        let rest = self.out.split_off(self.out.len() - held);
+        self.free = 0;
+        std::mem::replace(&mut self.out, rest)
+    }
+
+    /// The lines that are to be printed at the end, whatever is asked.
+    pub fn take_all_lines(&mut self) -> Vec<Line<'static>> {
+        self.free = self.out.len();
+        self.take_lines()
+    }
+
+    /// How many lines wait until what is asked is answered.
+    fn held(&self) -> usize {
+        if self.dialogs.is_empty() { 0 } else { self.out.len().saturating_sub(self.free) }
     }
 
     /// Prints lines, after what is printed already.

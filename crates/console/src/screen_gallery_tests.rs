@@ -207,3 +207,84 @@ fn everything_that_markdown_can_be() {
     heard(&mut screen, News::End(Ending::Answered), 3);
     insta::assert_snapshot!(sizes(&mut screen, 3));
 }
+
+#[test]
+fn going_back() {
+    let mut screen = screen();
+    let diff = [
+        (look::DIM, "knots.sh (+1 -1)"),
+        (look::BAD, "-count=1"),
+        (look::GOOD, "+count=2"),
+        (look::WARN, "stays as it is: /mnt/other/notes.txt"),
+    ];
+    let lines = diff.map(|(style, text)| line(style, text));
+    heard(&mut screen, News::Lines(lines.into()), 4);
+    let option = |label: &str| json!({"label": label});
+    let options = [
+        "Files and conversation",
+        "Only the conversation",
+        "Only files",
+        "Only a summary of what followed; files stay",
+        "Nothing",
+    ];
+    let asked = json!({"question": "What goes back?", "options": options.map(option)});
+    let input = json!({"questions": [asked], "is_closed": true});
+    ask(&mut screen, question("AskUserQuestion", input));
+    insta::assert_snapshot!(sizes(&mut screen, 6));
+}
+
+#[test]
+fn a_resumed_session_and_files_that_are_completed() {
+    let mut screen = screen();
+    let earlier = vec![Spoken::Prompt("count the knots".to_owned())];
+    let call = Spoken::Call {
+        name: "Bash".to_owned(),
+        input: json!({"command": "sh knots.sh a b c"}),
+        is_error: true,
+    };
+    let last = [
+        Spoken::Prompt("and again\nwith all cords".to_owned()),
+        call,
+        Spoken::Answer("It says **6 knots**: each is counted twice.".to_owned()),
+    ];
+    screen.recall(earlier, &last);
+    let files = ["knots.sh", "docs/knots.md", "docs/cords.md", "src/"];
+    heard(&mut screen, News::Files(files.map(str::to_owned).into()), 1);
+    press(&mut screen, "fix @kno", at(2));
+    insta::assert_snapshot!(sizes(&mut screen, 2));
+}
+
+#[test]
+fn a_command_of_the_users_runs() {
+    let mut screen = screen();
+    press(&mut screen, "!npm test⏎", at(1));
+    heard(&mut screen, News::Begin, 1);
+    let printed = (1..=8).map(|n| format!("ok {n} - a cord with {n} knots\n")).collect();
+    heard(&mut screen, News::Printed(printed), 3);
+    press(&mut screen, "what is typed meanwhile", at(4));
+    insta::assert_snapshot!(sizes(&mut screen, 5));
+}
+
+#[test]
+fn a_summary_and_what_waits_is_edited() {
+    let mut screen = screen();
+    heard(&mut screen, News::Notice("the conversation is being summarised".to_owned()), 1);
+    let done = "summarised: 150000 tokens before, about 9000 now".to_owned();
+    heard(&mut screen, News::Notice(done), 4);
+    press(&mut screen, "go on⏎", at(5));
+    heard(&mut screen, News::Begin, 5);
+    heard(&mut screen, News::Text("First the cords.".to_owned()), 6);
+    press(&mut screen, "one⏎two⏎three⏎↑↑", at(7));
+    insta::assert_snapshot!(sizes(&mut screen, 8));
+}
+
+#[test]
+fn a_prompt_that_came_back_and_commands_in_the_background() {
+    let mut screen = screen();
+    press(&mut screen, "cuont the knots⏎", at(1));
+    heard(&mut screen, News::Begin, 1);
+    heard(&mut screen, News::End(Ending::Interrupted), 2);
+    let task = |id: &str| Task { id: id.to_owned(), command: "npm run dev".to_owned() };
+    heard(&mut screen, News::Tasks(vec![task("b1"), task("b2")]), 3);
+    insta::assert_snapshot!(sizes(&mut screen, 4));
+}

@@ -227,6 +227,9 @@ fn keys_that_leave_stop_and_switch() {
     assert_eq!(press(&mut screen, "^c", at(3)), []);
     assert_eq!(press(&mut screen, "^c", at(4)), [Wish::Leave]);
     assert_eq!(press(&mut screen, "⇤", at(5)), [Wish::NextMode]);
+    let alt = |c: char| KeyEvent::new(KeyCode::Char(c), KeyModifiers::ALT);
+    assert_eq!(screen.key(alt('p'), at(5)), [Wish::Key("model")]);
+    assert_eq!(screen.key(alt('t'), at(5)), [Wish::Key("thinking")]);
     assert_eq!(press(&mut screen, "⎋⎋", at(5)), [Wish::Rewind]);
     assert_eq!(press(&mut screen, "!ls -l⏎", at(6)), [Wish::Shell("ls -l".to_owned())]);
     assert_eq!(press(&mut screen, "/etc/hosts is a file⏎", at(7)).len(), 1);
@@ -351,6 +354,7 @@ fn the_title_says_what_goes_on() {
 #[test]
 fn whole_lines_in_place_of_keys() {
     let mut screen = screen();
+    screen.set_lines_only();
     heard(&mut screen, News::Files(vec!["README.md".to_owned()]), 1);
     // Nothing is completed, and what starts like a key is text.
     let wishes = screen.line("? what is in @READ", at(1));
@@ -380,6 +384,13 @@ fn whole_lines_in_place_of_keys() {
     assert_eq!(wishes, [Wish::Answer(Box::new(question), always)]);
     let wishes = heard(&mut screen, News::End(Ending::Answered), 5);
     assert_eq!(wishes, [Wish::Say(Prompt::typed("one more"))]);
+    // Nothing is typed that is not seen: what comes back is printed.
+    heard(&mut screen, News::End(Ending::Interrupted), 6);
+    screen.take_lines();
+    assert_eq!(heard(&mut screen, News::Write("an old\nprompt".to_owned()), 6), []);
+    let lines = crate::text::plain_lines(&screen.take_lines());
+    assert_eq!(lines, "what was not sent:\nan old\nprompt\n");
+    assert_eq!(screen.line("a new one", at(7)), [Wish::Say(Prompt::typed("a new one"))]);
 }
 
 #[test]
@@ -387,8 +398,9 @@ fn what_was_said_before_a_resume() {
     let mut screen = screen();
     let input = json!({"command": "ls -l"});
     let call = |is_error| Spoken::Call { name: "Bash".to_owned(), input: input.clone(), is_error };
+    let earlier = ["one", "two"].map(|text| Spoken::Prompt(text.to_owned()));
     screen.recall(
-        2,
+        earlier.to_vec(),
         &[
             Spoken::Prompt("list them\nall".to_owned()),
             Spoken::Answer("I **look**.".to_owned()),
@@ -398,9 +410,153 @@ fn what_was_said_before_a_resume() {
         ],
     );
     let lines: Vec<String> = screen.take_lines().iter().map(crate::text::plain).collect();
-    let wanted = "\n… 2 earlier prompts of this session\n\n❯ list them\n  all\n\nI look.\n\n\
+    let wanted = "\n… 2 earlier prompts of this session (Ctrl-O)\n\n❯ list them\n  all\n\nI look.\n\n\
         ● Bash(ls -l)\n\n✗ Bash(ls -l)\n\nNothing\\x1b[2J there.";
     assert_eq!(lines.join("\n"), wanted);
+    press(&mut screen, "^o", at(1));
+    let lines = crate::text::plain_lines(&screen.take_lines());
+    assert_eq!(lines, "\nfrom the beginning:\n\n❯ one\n\n❯ two\n");
+    press(&mut screen, "^o^o", at(2));
+    assert_eq!(screen.take_lines(), []);
+}
+
+/// Ctrl-O shows what the last turn has folded, `/open all` also what came before.
+#[test]
+fn what_earlier_turns_have_folded_is_opened_too() {
+    let mut screen = screen();
+    for turn in ["a", "b"] {
+        heard(&mut screen, News::Begin, 1);
+        let (id, name) = (turn.to_owned(), "Bash".to_owned());
+        let input = json!({"command": format!("seq {turn}")});
+        heard(&mut screen, News::Call { id: id.clone(), name, input }, 1);
+        let text = (1..=9).map(|n| format!("{turn}{n}\n")).collect();
+        let detail = json!(null);
+        heard(&mut screen, News::Result { id, is_error: false, text, detail }, 1);
+        heard(&mut screen, News::End(Ending::Answered), 1);
+    }
+    let printed = |screen: &mut Screen| crate::text::plain_lines(&screen.take_lines());
+    let all = printed(&mut screen);
+    assert!(all.contains("a4") && !all.contains("a5") && !all.contains("b5"), "{all}");
+    press(&mut screen, "^o", at(2));
+    assert_eq!(printed(&mut screen), "\nBash(seq b)\nb5\nb6\nb7\nb8\nb9\n");
+    assert!(shown(&mut screen, 100, 24, 2).contains("/open all"));
+    screen.open_older(at(3));
+    assert_eq!(printed(&mut screen), "\nBash(seq a)\na5\na6\na7\na8\na9\n");
+    assert!(!shown(&mut screen, 100, 24, 3).contains("/open all"));
+}
+
+/// What happens while something is asked is printed afterwards: what is asked about stays beside
+/// the choices. Ctrl-O prints it at once.
+#[test]
+fn what_is_asked_about_stays_beside_the_choices() {
+    let mut screen = at_work();
+    let call = |id: &str| {
+        let input = json!({"command": format!("run {id}")});
+        News::Call { id: id.to_owned(), name: "Bash".to_owned(), input }
+    };
+    let question = |id: &str| {
+        let input = json!({"command": format!("run {id}")});
+        let (call, tool) = (id.to_owned(), "Bash".to_owned());
+        News::Ask(Box::new(Question { call, tool, input, ..Question::default() }))
+    };
+    let result = |id: &str| News::Result {
+        id: id.to_owned(),
+        is_error: false,
+        text: format!("result of {id}"),
+        detail: json!(null),
+    };
+    for id in ["a", "b", "c"] {
+        heard(&mut screen, call(id), 5);
+    }
+    for id in ["a", "b", "c"] {
+        heard(&mut screen, question(id), 5);
+    }
+    let window = Size { width: 80, height: 24 };
+    let seen = |screen: &mut Screen, now: u64| {
+        let rows = plain_lines(&screen.live(window, at(now)).rows);
+        (plain_lines(&screen.take_lines()), rows)
+    };
+    let (printed, _) = seen(&mut screen, 5);
+    assert!(printed.contains("run a") && !printed.contains("run b"), "{printed}");
+    press(&mut screen, "1", at(6));
+    heard(&mut screen, result("a"), 6);
+    let (printed, rows) = seen(&mut screen, 6);
+    assert!(printed.contains("run b") && !printed.contains("result of a"), "{printed}");
+    assert!(rows.contains("(3 lines wait; Ctrl-O prints them now)"), "{rows}");
+    press(&mut screen, "1", at(7));
+    heard(&mut screen, result("b"), 7);
+    // What came before is printed before the next question.
+    let (printed, _) = seen(&mut screen, 7);
+    let (before, after) = printed.split_once("run c").unwrap();
+    assert!(before.contains("result of a") && !after.contains("result of b"), "{printed}");
+    // At the end nothing is left out.
+    let mut other = at_work();
+    for news in [question("d"), News::Notice("meanwhile".to_owned())] {
+        heard(&mut other, news, 7);
+    }
+    assert!(!seen(&mut other, 7).0.contains("meanwhile"));
+    assert_eq!(plain_lines(&other.take_all_lines()), "meanwhile\n");
+    press(&mut screen, "^o", at(7));
+    let (printed, rows) = seen(&mut screen, 7);
+    assert!(printed.contains("result of b") && !rows.contains("lines wait"), "{printed}{rows}");
+    press(&mut screen, "1", at(8));
+    heard(&mut screen, result("c"), 8);
+    assert!(seen(&mut screen, 8).0.contains("result of c"));
+}
+
+#[test]
+fn the_list_of_keys_fits_a_usual_window() {
+    for (keys, about) in keys::KEYS {
+        assert!(crate::text::columns(about) <= 55, "{keys}: {about}");
+    }
+}
+
+/// Nothing came of a prompt: it is typed again, with what was pasted, and counts as not sent.
+#[test]
+fn a_prompt_that_was_stopped_before_its_answer_is_typed_again() {
+    let mut screen = screen();
+    screen.paste("one\ntwo\nthree\nfour\n", at(1));
+    press(&mut screen, "count⏎", at(1));
+    heard(&mut screen, News::Begin, 1);
+    assert_eq!(press(&mut screen, "⎋", at(2)), [Wish::Interrupt]);
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 2), [Wish::Unsay]);
+    assert_eq!(screen.written(), "one\ntwo\nthree\nfour\ncount");
+    // What has begun is not taken back, nor what is typed meanwhile replaced.
+    press(&mut screen, "⏎", at(3));
+    heard(&mut screen, News::Text("So".to_owned()), 3);
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 4), []);
+    assert_eq!(screen.written(), "");
+    press(&mut screen, "again⏎and", at(5));
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 6), []);
+    assert_eq!(screen.written(), "and");
+    // A prompt that waits is sent instead.
+    press(&mut screen, "^uagain⏎more⏎", at(7));
+    let more = Prompt::typed("more");
+    assert_eq!(heard(&mut screen, News::End(Ending::Interrupted), 8), [Wish::Say(more)]);
+}
+
+#[test]
+fn a_paste_while_a_question_is_asked_waits_in_the_composer() {
+    let mut screen = at_work();
+    let command = json!({"command": "ls"});
+    let question = Question { tool: "Bash".to_owned(), input: command, ..Question::default() };
+    heard(&mut screen, News::Ask(Box::new(question)), 5);
+    screen.live(Size { width: 80, height: 24 }, at(5));
+    screen.paste("1\n", at(6));
+    assert_eq!(screen.written(), "1\n");
+    // Whoever pastes does not look at what is selected.
+    assert_eq!(press(&mut screen, "⏎", at(7)), []);
+}
+
+#[test]
+fn what_waits_is_changed_by_commands() {
+    let mut screen = at_work();
+    press(&mut screen, "one⏎two⏎three⏎", at(5));
+    screen.change_waiting(1, Some("another"));
+    screen.change_waiting(0, None);
+    assert_eq!(screen.waiting(), ["another", "three"]);
+    screen.change_waiting(7, None);
+    assert_eq!(screen.waiting(), ["another", "three"]);
 }
 
 #[test]

@@ -249,12 +249,14 @@ fn a_storm_of_five_hundred_resizes() {
             Deed::Race(width, height, random(9) as usize)
         });
     }
-    let (rows, printed) = storm(&deeds, Sync::On);
-    let lines: Vec<String> = rows.into_iter().filter(|row| !row.is_empty()).collect();
-    let expected: Vec<String> = (0..printed).map(|n| format!("line {n}")).collect();
-    assert!(printed > 1_000);
-    let wrong = lines.iter().zip(&expected).find(|(line, expected)| line != expected);
-    assert_eq!((wrong, lines.len()), (None, expected.len()));
+    for sync in [Sync::On, Sync::Off] {
+        let (rows, printed) = storm(&deeds, sync);
+        let lines: Vec<String> = rows.into_iter().filter(|row| !row.is_empty()).collect();
+        let expected: Vec<String> = (0..printed).map(|n| format!("line {n}")).collect();
+        assert!(printed > 1_000);
+        let wrong = lines.iter().zip(&expected).find(|(line, expected)| line != expected);
+        assert_eq!((wrong, lines.len()), (None, expected.len()), "{sync:?}");
+    }
 }
 
 fn small(number: u32) -> u16 {
@@ -265,6 +267,29 @@ fn small(number: u32) -> u16 {
 /// times.
 #[test]
 fn an_answer_streams_in_a_storm_of_resizes() {
+    for sync in [Sync::On, Sync::Off] {
+        answer_in_a_storm(sync);
+    }
+}
+
+/// What is asked of a terminal that knows it, and of no other.
+#[test]
+fn without_synchronised_output_nothing_of_it_is_sent() {
+    for sync in [Sync::On, Sync::Off] {
+        let sent: Rc<RefCell<Vec<u8>>> = Rc::default();
+        let terminal = Terminal::new(Pipe(sent.clone()), size(80, 24), Colors::None);
+        let mut terminal = terminal.of_kind(sync, Reflow::Yes);
+        terminal.print(&[Line::from("one")]);
+        terminal.draw(&live(3, 0, false)).unwrap();
+        terminal.clear().unwrap();
+        let bytes = String::from_utf8(sent.borrow().clone()).unwrap();
+        assert_eq!(bytes.contains("[?2026"), sync == Sync::On, "{bytes:?}");
+        // Nor are there scroll regions, with it or without.
+        assert!(!bytes.contains('r'), "{bytes:?}");
+    }
+}
+
+fn answer_in_a_storm(sync: Sync) {
     use crate::composer::Keymap;
     use crate::history::History;
     use crate::{News, Screen};
@@ -285,7 +310,7 @@ fn an_answer_streams_in_a_storm_of_resizes() {
     let letters: Vec<char> = answer.chars().collect();
     let mut glass = Glass::new(size(80, 24));
     let terminal = Terminal::new(Pipe(glass.sent.clone()), size(80, 24), Colors::Sixteen);
-    let mut terminal = terminal.of_kind(Sync::On, Reflow::No);
+    let mut terminal = terminal.of_kind(sync, Reflow::No);
     let mut screen = Screen::new(Keymap::Emacs, History::default(), Vec::new());
     let mut now = std::time::Duration::ZERO;
     screen.hear(News::Begin, now);
@@ -331,5 +356,5 @@ fn an_answer_streams_in_a_storm_of_resizes() {
     let is_line = |row: &String| !row.is_empty() && !row.starts_with("```");
     let lines: Vec<String> = glass.rows().into_iter().filter(is_line).collect();
     let wrong = lines.iter().zip(&expected).find(|(line, expected)| line != expected);
-    assert_eq!((wrong, lines.len(), storm), (None, expected.len(), 500));
+    assert_eq!((wrong, lines.len(), storm), (None, expected.len(), 500), "{sync:?}");
 }

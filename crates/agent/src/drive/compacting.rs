@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
+use std::path::Path;
 use std::sync::PoisonError;
 use std::thread;
 use std::time::Duration;
@@ -18,14 +20,14 @@ use super::{Agent, Driver, Note, Report};
 use crate::api::request::{Message, Request, text_block};
 use crate::api::{ApiError, Why, text};
 use crate::block::text_of;
-use crate::compact::{self, Again};
+use crate::compact::{self, Again, Extent};
 use crate::event::{AgentId, Compacted, Event, Trigger};
 use crate::hook::Verdict;
 use crate::host::Host;
 use crate::model::Usage;
 use crate::permit::Permit;
 use crate::tool::{self, Call, Cancel, Content, Site};
-use crate::turn::{Input, Outcome};
+use crate::turn::{Entry, Input, Outcome};
 
 /// How often the model may answer with something that is no summary.
 const TRIES: u32 = 2;
@@ -37,13 +39,15 @@ const MOST: u32 = 3;
 pub(super) struct Order {
     trigger: Trigger,
     instructions: String,
+    /// The prompt from which on it is; None for the whole conversation.
+    since: Option<String>,
     /// How often there was none.
     failures: u32,
 }
 
 impl Order {
     fn new(trigger: Trigger, instructions: &str) -> Order {
-        Order { trigger, instructions: instructions.trim().to_owned(), failures: 0 }
+        Order { trigger, instructions: instructions.trim().to_owned(), since: None, failures: 0 }
     }
 }
 
@@ -92,6 +96,21 @@ impl Driver {
 
     /// The user wants a summary.
     pub(super) fn compact_now(&mut self, agent: &mut Agent, words: &str, host: &mut dyn Host) {
+        self.compact_for_user(agent, Order::new(Trigger::Manual, words), host);
+    }
+
+    /// The user wants a summary of what follows a prompt.
+    pub(super) fn compact_since(&mut self, agent: &mut Agent, since: String, host: &mut dyn Host) {
+        if agent.turn.messages_since(&since).is_empty() {
+            let text = format!("There is no prompt {since} in the conversation.");
+            self.outcome = Some(Outcome::Blocked(text));
+            return;
+        }
+        let order = Order { since: Some(since), ..Order::new(Trigger::Manual, "") };
+        self.compact_for_user(agent, order, host);
+    }
+
+    fn compact_for_user(&mut self, agent: &mut Agent, order: Order, host: &mut dyn Host) {
         if agent.turn.messages().is_empty() {
             self.outcome = Some(Outcome::Blocked("There is nothing to compact yet.".to_owned()));
             return;
@@ -106,7 +125,7 @@ impl Driver {
             return;
         }
         agent.turn.answered = 0;
-        self.compact(agent, Order::new(Trigger::Manual, words), host);
+        self.compact(agent, order, host);
     }
 
     fn compact(&mut self, agent: &mut Agent, order: Order, host: &mut dyn Host) {
@@ -148,7 +167,13 @@ impl Driver {
 
     fn ask_for_summary(&mut self, agent: &mut Agent, order: Order) {
         let asking = &agent.asking;
-        let messages = compact::request(agent.turn.messages(), &order.instructions);
+        let all = agent.turn.waypoints();
+        let since = order.since.as_ref().and_then(|id| all.iter().rfind(|one| one.id == *id));
+        let words = match since {
+            Some(since) => compact::order_since(&since.text),
+            None => compact::order(&order.instructions),
+        };
+        let messages = compact::request(agent.turn.messages(), &words);
         let request = Request {
             model: &asking.model,
             max_tokens: asking.max_tokens,
@@ -230,6 +255,48 @@ impl Driver {
         Again { todos, files: files.take(compact::FILES).collect(), tasks }
     }
 
+    /// Puts a summary in the place of the conversation.
+    fn replace_all(
+        &self,
+        agent: &mut Agent,
+        order: &Order,
+        summary: &str,
+        file: Option<&Path>,
+    ) -> io::Result<()> {
+        let before = agent.turn.messages().to_vec();
+        let again = self.again(agent, &before);
+        let text = compact::text((Extent::All, summary), &before, &again, file);
+        let text = agent.site.secrets.redacted(&text, crate::secret::Extent::Whole).into_owned();
+        let context = agent.count.context(&agent.asking.model);
+        let tail = agent.recorder.tail(compact::tail_bytes(context.window, self.about.compact_at));
+        let words = (text.as_str(), order.instructions.as_str());
+        let texts = agent.recorder.compacted(order.trigger, context.used, words, &tail)?;
+        let by_user = |text: &String| ("user", vec![text_block(text)]);
+        let tail = tail.into_iter().filter_map(|record| record.message);
+        let messages = [by_user(&text)].into_iter().chain(tail).chain(texts.iter().map(by_user));
+        agent.turn.begin_again(&messages.collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// Puts a summary in the place of a prompt and what followed it, which stay in the file as a
+    /// branch of their own.
+    fn replace_end(
+        &self,
+        agent: &mut Agent,
+        since: &str,
+        summary: &str,
+        file: Option<&Path>,
+    ) -> io::Result<()> {
+        let gone = agent.turn.messages_since(since);
+        let again = self.again(agent, &gone);
+        let text = compact::text((Extent::End, summary), &gone, &again, file);
+        let text = agent.site.secrets.redacted(&text, crate::secret::Extent::Whole).into_owned();
+        agent.recorder.go_back(since);
+        agent.recorder.record(&Entry::Meta(text.clone()))?;
+        agent.turn.replace_since(since, &text);
+        Ok(())
+    }
+
     fn apply(
         &mut self,
         agent: &mut Agent,
@@ -245,6 +312,11 @@ impl Driver {
         };
         let summary = match made {
             Ok(answer) => compact::extract(&answer),
+            // A summary from the records is of all of it.
+            Err(error) if order.since.is_some() => {
+                self.outcome = Some(Outcome::Failed(error));
+                return;
+            }
             Err(error) => {
                 let notice = format!(
                     "The model wrote no summary ({error}) so it was made from the records instead"
@@ -255,32 +327,25 @@ impl Driver {
             }
         };
         let before = agent.turn.messages().to_vec();
-        let again = self.again(agent, &before);
-        let text = compact::text(&summary, &before, &again, file.as_deref());
-        let text = agent.site.secrets.redacted(&text, crate::secret::Extent::Whole).into_owned();
-        let context = agent.count.context(&agent.asking.model);
-        let used = context.used;
-        let tail = agent.recorder.tail(compact::tail_bytes(context.window, self.about.compact_at));
-        let words = (text.as_str(), order.instructions.as_str());
-        let texts = match agent.recorder.compacted(order.trigger, used, words, &tail) {
-            Ok(texts) => texts,
-            Err(error) => {
-                let input = Input::Unwritable(error.to_string());
-                self.pending.push_back((agent.id.clone(), input));
-                if order.trigger == Trigger::Manual {
-                    self.outcome = Some(Outcome::Unwritable(error.to_string()));
-                }
-                return;
-            }
+        let used = agent.count.context(&agent.asking.model).used;
+        let replaced = match &order.since {
+            Some(since) => self.replace_end(agent, since, &summary, file.as_deref()),
+            None => self.replace_all(agent, order, &summary, file.as_deref()),
         };
-        let by_user = |text: &String| ("user", vec![text_block(text)]);
-        let tail = tail.into_iter().filter_map(|record| record.message);
-        let messages = [by_user(&text)].into_iter().chain(tail).chain(texts.iter().map(by_user));
-        agent.turn.begin_again(&messages.collect::<Vec<_>>());
+        if let Err(error) = replaced {
+            let input = Input::Unwritable(error.to_string());
+            self.pending.push_back((agent.id.clone(), input));
+            if order.trigger == Trigger::Manual {
+                self.outcome = Some(Outcome::Unwritable(error.to_string()));
+            }
+            return;
+        }
         agent.count.last = Usage::default();
         let blocks = agent.turn.messages().iter().flat_map(|message| &message.blocks);
         let after = blocks.map(String::len).sum::<usize>() / 4;
         let after = u64::try_from(after).unwrap_or_default();
+        // What the file knows of is a summary of all of it.
+        let file = file.filter(|_| order.since.is_none());
         let receipt = compact::receipt(file.as_deref(), &before, agent.turn.messages());
         let words = in_words(&receipt);
         host.event(

@@ -522,7 +522,10 @@ impl Driver {
     /// A session begins, or a prompt is next.
     pub(super) fn open(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
         if let Some((name, rest)) = built_in(&utterance) {
-            return self.run_built_in(agent, (name, &rest), host);
+            return match (name, utterance.since) {
+                ("compact", Some(since)) => self.compact_since(agent, since, host),
+                (name, _) => self.run_built_in(agent, (name, &rest), host),
+            };
         }
         if std::mem::replace(&mut self.is_begun, true) {
             return self.submit(agent, utterance, host);

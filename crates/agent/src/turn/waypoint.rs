@@ -4,7 +4,7 @@
 //! prompt if the prompt there had never been said.
 
 use super::Turn;
-use crate::api::request::text_block;
+use crate::api::request::{Message, text_block};
 use crate::block::{is_text, text_of};
 
 /// The place before a prompt.
@@ -58,6 +58,26 @@ impl Turn {
             }
         }
         Some(place)
+    }
+
+    /// A text takes the place of a prompt and of what followed it, if there is such a prompt and no
+    /// turn runs.
+    pub(crate) fn replace_since(&mut self, id: &str, text: &str) {
+        if self.go_back(id).is_some() {
+            self.add(vec![text_block(text)]);
+        }
+    }
+
+    /// What was said from a prompt on; empty if there is no such prompt.
+    pub(crate) fn messages_since(&self, id: &str) -> Vec<Message> {
+        let Some(place) = self.waypoints.iter().rfind(|one| one.id == id) else {
+            return Vec::new();
+        };
+        let mut since = self.messages.get(place.message..).unwrap_or_default().to_vec();
+        if let Some(first) = since.first_mut() {
+            first.blocks.drain(..place.block.min(first.blocks.len()));
+        }
+        since
     }
 
     /// Messages without blocks are not sent: places move with those that stay.

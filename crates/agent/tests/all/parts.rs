@@ -126,6 +126,11 @@ impl Lab {
     }
 
     fn run(&self, script: &Value, origin: Origin, prompts: &[&str]) -> Done {
+        let said = prompts.iter().map(|prompt| Said::text(prompt)).collect();
+        self.run_said(script, origin, said)
+    }
+
+    fn run_said(&self, script: &Value, origin: Origin, said: Vec<Said>) -> Done {
         let folders = Folders::at(self.path("home"), None, &self.path("project"));
         let id = uuid::Uuid::new_v4().to_string();
         let config = SessionConfig {
@@ -152,8 +157,8 @@ impl Lab {
         let file = place.file.clone();
         let (notes, inbox) = mpsc::channel();
         let mut session = prepared.start(place, &self.variables, notes.clone(), notify).unwrap();
-        for prompt in prompts {
-            notes.send(Note::Say(Said::text(prompt))).unwrap();
+        for one in said {
+            notes.send(Note::Say(one)).unwrap();
         }
         notes.send(Note::Closed).unwrap();
         let says = self.says.map(|words| (notes, words));

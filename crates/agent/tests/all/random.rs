@@ -420,7 +420,7 @@ fn whatever_happens_to_a_session_what_is_sent_is_valid() {
         for step in 0..7 {
             let of = |file: &Path| Origin::Session(place::Session::at(file).unwrap());
             let here = (of(&file), Continues::Itself);
-            let name = match dice.roll(6) {
+            let name = match dice.roll(7) {
                 0 => {
                     lab.run(model.clone(), here, say(&["Again."]), deaf);
                     "turn"
@@ -456,6 +456,19 @@ fn whatever_happens_to_a_session_what_is_sent_is_valid() {
                     restore(&file);
                     "restore"
                 }
+                5 => {
+                    let prompts = agent::resume::open(&file, None).unwrap().unwrap().waypoints;
+                    let Some(prompt) = prompts.get(usize::try_from(dice.roll(4)).unwrap()) else {
+                        continue;
+                    };
+                    let said = Said::compact_since(&prompt.id);
+                    let send = move |notes: &Sender<Note>| {
+                        notes.send(Note::Say(said)).unwrap();
+                        notes.send(Note::Say(Said::text("After that."))).unwrap();
+                    };
+                    lab.run(model.clone(), here, send, deaf);
+                    "summary of the end"
+                }
                 _ => {
                     // A crash: the end of the file is lost, somewhere in a line.
                     let bytes = fs::read(&file).unwrap();
@@ -473,5 +486,5 @@ fn whatever_happens_to_a_session_what_is_sent_is_valid() {
             assert_eq!(*wrong, Vec::<String>::new(), "seed {seed}, step {step}, after {name}");
         }
     }
-    assert!(counts.len() == 6 && counts.values().all(|count| *count > 2), "{counts:?}");
+    assert!(counts.len() == 7 && counts.values().all(|count| *count > 2), "{counts:?}");
 }

@@ -102,6 +102,7 @@ impl Composer {
                 let killed = self.killed.clone();
                 self.keep();
                 self.insert(&killed);
+                self.yanked = Some((self.at - killed.len().min(self.at)..self.at, 0));
             }
             't' => self.swap(),
             'j' => self.newline(),
@@ -120,11 +121,29 @@ impl Composer {
             'd' => self.kill(self.at, self.word_right(self.at)),
             '<' => self.go(0),
             '>' => self.go(self.text.len()),
+            'y' => self.yank_older(),
             '_' | 'z' => self.redo(),
             'u' | 'l' | 'c' => self.change_case(c),
             _ => return Reaction::None,
         }
         Reaction::Done
+    }
+
+    /// Puts what was removed before in the place of what was put back last.
+    fn yank_older(&mut self) {
+        let Some((range, back)) = self.yanked.clone().filter(|(range, _)| range.end == self.at)
+        else {
+            return;
+        };
+        let back = (back + 1) % (self.removed.len() + 1);
+        let older = match back.checked_sub(1) {
+            Some(back) => self.removed.iter().rev().nth(back),
+            None => Some(&self.killed),
+        };
+        let Some(older) = older.cloned() else { return };
+        let start = range.start;
+        self.replace(range, &older);
+        self.yanked = Some((start..self.at, back));
     }
 
     fn change_case(&mut self, how: char) {

@@ -1,8 +1,14 @@
-//! The keys of vi: insert and normal mode, motions, counts, `d`, `c`, `y`.
+//! The keys of vi: insert and normal mode, motions, counts, `d`, `c`, `y`, text objects, `.`.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
 use super::{Composer, Reaction};
+
+/// How many keys of a command are remembered: one with more is not repeated.
+const LONGEST: usize = 2_000;
+
+/// What a line is moved to the right by.
+const INDENT: &str = "  ";
 
 /// A mode of vi.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,13 +27,84 @@ pub(super) struct Vi {
     /// What is to be done with the next motion.
     operator: Option<char>,
     count: usize,
-    /// A key that waits for a character: `f`, `t`, `F`, `T`, `r`, `g`.
+    /// A key that waits for a character: `f`, `t`, `F`, `T`, `r`, `g`, `i`, `a`, `<`, `>`.
     waits: Option<char>,
+}
+
+/// What vi remembers from one command to the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ViMemory {
+    /// The last character that was looked for, and the key: `f`, `t`, `F`, `T`.
+    found: Option<(char, char)>,
+    /// The keys of the command that is being typed, what it writes included.
+    keys: Vec<KeyEvent>,
+    /// The keys of the last command that changed something.
+    change: Vec<KeyEvent>,
+    /// The text before the command that is being typed.
+    before: Option<String>,
+    is_repeating: bool,
 }
 
 impl Composer {
     /// Does what a key means to vi; None if it is written, or means what it means without vi.
     pub(super) fn vi_key(&mut self, key: KeyEvent) -> Option<Reaction> {
+        if self.is_vi_resting() && key.code == KeyCode::Char('.') {
+            self.repeat();
+            return Some(Reaction::Done);
+        }
+        self.note_key(key);
+        let reaction = self.vi_key_now(key);
+        if self.is_vi_resting() {
+            self.note_change();
+        }
+        reaction
+    }
+
+    /// Whether the next key begins a command.
+    fn is_vi_resting(&self) -> bool {
+        self.vi.as_ref().is_some_and(|vi| {
+            let is_open = vi.operator.is_some() || vi.waits.is_some() || vi.count > 0;
+            vi.mode == ViMode::Normal && !is_open
+        })
+    }
+
+    fn note_key(&mut self, key: KeyEvent) {
+        let is_normal = self.vi_mode() == Some(ViMode::Normal);
+        if self.memory.keys.is_empty() && is_normal {
+            self.memory.before = Some(self.text.clone());
+        }
+        if self.memory.before.is_some() && self.memory.keys.len() < LONGEST {
+            self.memory.keys.push(key);
+        }
+    }
+
+    /// A command is complete: one that changed something can be repeated.
+    fn note_change(&mut self) {
+        let keys = std::mem::take(&mut self.memory.keys);
+        let before = self.memory.before.take();
+        let is_undo = matches!(keys.as_slice(), [KeyEvent { code: KeyCode::Char('u' | 'U'), .. }]);
+        let is_change = before.is_some_and(|before| before != self.text);
+        if is_change && !is_undo && keys.len() < LONGEST && !self.memory.is_repeating {
+            self.memory.change = keys;
+        }
+    }
+
+    /// What is typed now begins nothing that could be repeated.
+    pub(super) fn forget_keys(&mut self) {
+        (self.memory.keys, self.memory.before) = (Vec::new(), None);
+    }
+
+    /// Does the last change again.
+    fn repeat(&mut self) {
+        self.memory.is_repeating = true;
+        for key in self.memory.change.clone() {
+            self.key(key);
+        }
+        self.memory.is_repeating = false;
+        self.forget_keys();
+    }
+
+    fn vi_key_now(&mut self, key: KeyEvent) -> Option<Reaction> {
         let mode = self.vi.as_ref()?.mode;
         if mode == ViMode::Insert {
             if key.code != KeyCode::Esc {
@@ -73,7 +150,8 @@ impl Composer {
             self.set_vi(vi);
             return Reaction::Done;
         }
-        if "fFtTrg".contains(c) {
+        let is_object = vi.operator.is_some() && "ia".contains(c);
+        if is_object || "fFtTrg<>".contains(c) {
             vi.waits = Some(c);
             self.set_vi(vi);
             return Reaction::Done;
@@ -86,8 +164,9 @@ impl Composer {
                 let end = self.line_end(self.at);
                 self.operate(operator, start, end, c == 'd');
             } else if let Some(to) = self.motion(c, times, operator) {
+                let is_ahead = to > self.at && ";,".contains(c);
                 let (from, to) = (self.at.min(to), self.at.max(to));
-                let to = if "e$".contains(c) && c == 'e' { self.after(to) } else { to };
+                let to = if c == 'e' || is_ahead { self.after(to) } else { to };
                 self.operate(operator, from, to, false);
             }
             return Reaction::Done;
@@ -122,6 +201,7 @@ impl Composer {
                 self.go(end);
                 self.insert_mode();
             }
+            'Y' => self.killed = self.text[self.line_start(self.at)..end].to_owned(),
             'o' => {
                 self.go(end);
                 self.insert("\n");
@@ -207,6 +287,14 @@ impl Composer {
                 }
                 '$' => self.line_end(at),
                 'G' => self.text.len(),
+                ';' | ',' => {
+                    let (key, wanted) = self.memory.found?;
+                    let key = if c == ';' { key } else { turned(key) };
+                    let found = self.look_for(key, wanted, at)?;
+                    // Beside the one that was found last, the next one counts.
+                    let beside = if key == 't' { self.after(at) } else { self.before(at) };
+                    if found == at { self.look_for(key, wanted, beside)? } else { found }
+                }
                 _ => return None,
             };
         }
@@ -249,13 +337,30 @@ impl Composer {
     /// A character came for which a key has waited.
     fn awaited(&mut self, waits: char, c: char, vi: &Vi) -> Reaction {
         let (start, end) = (self.line_start(self.at), self.line_end(self.at));
-        let line_rest = self.after(self.at).min(end);
+        if let (Some(operator), 'i' | 'a') = (vi.operator, waits) {
+            self.set_vi(Vi { mode: ViMode::Normal, ..Vi::default() });
+            if let Some(object) = self.object(c, waits == 'a') {
+                self.operate(operator, object.start, object.end, false);
+            }
+            return Reaction::Done;
+        }
         let to = match waits {
             'g' if c == 'g' => Some(0),
-            'f' => self.text[line_rest..end].find(c).map(|found| line_rest + found),
-            't' => self.text[line_rest..end].find(c).map(|found| self.before(line_rest + found)),
-            'F' => self.text[start..self.at].rfind(c).map(|found| start + found),
-            'T' => self.text[start..self.at].rfind(c).map(|found| self.after(start + found)),
+            'f' | 't' | 'F' | 'T' => {
+                self.memory.found = Some((waits, c));
+                self.look_for(waits, c, self.at)
+            }
+            '>' if c == '>' => {
+                self.replace(start..start, INDENT);
+                None
+            }
+            '<' if c == '<' => {
+                let line = &self.text[start..end];
+                let rest = line.trim_start_matches(' ');
+                let width = (line.len() - rest.len()).min(INDENT.len());
+                self.replace(start..start + width, "");
+                None
+            }
             'r' if self.at < end => {
                 let range = self.at..self.after(self.at);
                 self.replace(range, c.encode_utf8(&mut [0; 4]));
@@ -278,4 +383,21 @@ impl Composer {
         }
         Reaction::Done
     }
+
+    /// Where a character is found in the line, from a place on.
+    fn look_for(&self, key: char, c: char, at: usize) -> Option<usize> {
+        let (start, end) = (self.line_start(at), self.line_end(at));
+        let rest = self.after(at).min(end);
+        match key {
+            'f' => self.text[rest..end].find(c).map(|found| rest + found),
+            't' => self.text[rest..end].find(c).map(|found| self.before(rest + found)),
+            'F' => self.text[start..at].rfind(c).map(|found| start + found),
+            _ => self.text[start..at].rfind(c).map(|found| self.after(start + found)),
+        }
+    }
+}
+
+/// The key that looks in the other direction.
+fn turned(key: char) -> char {
+    if key.is_lowercase() { key.to_ascii_uppercase() } else { key.to_ascii_lowercase() }
 }

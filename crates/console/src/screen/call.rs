@@ -194,6 +194,14 @@ impl Shown {
         self.lines.extend(lines);
     }
 
+    /// Where there are no keys, a command opens what is folded.
+    pub(super) fn open_by_command(&mut self) {
+        if let Some(last) = self.lines.last_mut().filter(|_| self.is_counted) {
+            let more = format!("… {} more lines (/open)", self.folded.len());
+            *last = Line::from(Span::styled(more, look::DIM));
+        }
+    }
+
     /// Folds nothing away.
     pub(super) fn open(&mut self) {
         let head = self.lines.len().min(1);

@@ -23,6 +23,7 @@ impl Screen {
     pub fn live(&mut self, size: Size, now: Duration) -> Live {
         let width = usize::from(size.width.max(4));
         self.width = width;
+        self.composer.set_width(width);
         let mut rows = self.unfinished(width);
         let waiting = self.dialogs.len().saturating_sub(1);
         if let Some(dialog) = self.dialogs.front_mut() {
@@ -34,6 +35,10 @@ impl Screen {
             if !self.composer.is_empty() {
                 let typed = format!("  (waiting in the composer: {})", safe(self.composer.text()));
                 rows.push(Line::from(Span::styled(fit(&typed, width), look::DIM)));
+            }
+            if self.held() > 0 && !self.is_lines {
+                let text = format!("  ({} lines wait; Ctrl-O prints them now)", self.held());
+                rows.push(Line::from(Span::styled(fit(&text, width), look::DIM)));
             }
             return Live { rows, caret: None, focus, is_still: false };
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::call::Running;
 use super::news::TodoState;
-use super::{Cache, Ending, News, Phase, Screen, Todo, WARM, Wish};
+use super::{Cache, Ending, News, OLDER, Phase, Screen, Todo, WARM, Wish};
 use crate::composer::Prompt;
 use crate::question::Dialog;
 use crate::text::{Line, Span, line, look, plain_lines, safe};
@@ -16,6 +16,9 @@ impl Screen {
     #[allow(clippy::needless_pass_by_value, reason = "it is used up")]
     pub fn hear(&mut self, news: News, now: Duration) -> Vec<Wish> {
         let mut wishes = self.hand_over_before(&news, now);
+        if is_answer(&news) {
+            self.unanswered = None;
+        }
         match news.clone() {
             News::Begin => {
                 self.phase = Phase::Busy(now);
@@ -70,6 +73,10 @@ impl Screen {
                     wishes.push(Wish::Ring("finished".to_owned()));
                 }
                 self.phase = Phase::Idle;
+                let unanswered = self.unanswered.take();
+                if ending == Ending::Interrupted {
+                    wishes.extend(unanswered.and_then(|prompt| self.unsay(prompt)));
+                }
                 wishes.extend(self.hand_over(Some(&news), now));
             }
             News::Mode(mode) => self.status.mode = mode,
@@ -79,8 +86,8 @@ impl Screen {
                 let is_warm = meter.cache == Cache::Warm;
                 self.warm_until = is_warm.then_some(now + WARM);
             }
-            // Whoever can, measures it.
-            News::Shortened => {}
+            // For others: who measures the context, and who goes back to a prompt.
+            News::Shortened | News::Prompted(_) => {}
             News::Branch(branch) => self.status.branch = branch,
             News::Agents(agents) => self.agents = agents,
             News::Todos(todos) => self.todos = todos,
@@ -89,6 +96,10 @@ impl Screen {
             News::StatusLine(lines) => self.status.lines = lines,
             News::Lines(lines) => self.print(lines),
             News::Printed(text) => self.printed = text,
+            // With lines only there is no composer, and the next line is not added to anything.
+            News::Write(text) if self.is_lines => {
+                self.note(look::DIM, &format!("what was not sent:\n{text}"));
+            }
             News::Write(text) => self.show(Prompt::typed(&text)),
             News::Image(image) => self.composer.paste_image(image),
         }
@@ -97,6 +108,16 @@ impl Screen {
 
     fn hand_over_before(&mut self, news: &News, now: Duration) -> Vec<Wish> {
         if matches!(news, News::End(_)) { Vec::new() } else { self.hand_over(Some(news), now) }
+    }
+
+    /// A turn was stopped before anything came of its prompt: that is typed again, as long as
+    /// nothing else is.
+    fn unsay(&mut self, prompt: Prompt) -> Option<Wish> {
+        if self.is_lines || !self.composer.is_empty() || !self.queue.is_empty() {
+            return None;
+        }
+        self.show(prompt);
+        Some(Wish::Unsay)
     }
 
     fn busy_since(&self, now: Duration) -> Duration {
@@ -132,7 +153,8 @@ impl Screen {
             self.out.extend(lines);
         } else {
             self.gap();
-            self.out.push(line(look::DIM, &format!("✻ thought for {seconds} s (Ctrl-O)")));
+            let how = if self.is_lines { "/open" } else { "Ctrl-O" };
+            self.out.push(line(look::DIM, &format!("✻ thought for {seconds} s ({how})")));
             self.fold_away(lines);
         }
         self.is_after_text = false;
@@ -156,6 +178,8 @@ impl Screen {
         }
         if self.is_open {
             shown.open();
+        } else if self.is_lines {
+            shown.open_by_command();
         }
         let is_one = shown.lines.len() == 1;
         if !(is_one && self.is_after_call) {
@@ -173,7 +197,8 @@ impl Screen {
     /// Keeps lines for Ctrl-O; those of an earlier turn until there are others.
     fn fold_away(&mut self, lines: Vec<Line<'static>>) {
         if std::mem::take(&mut self.is_folded_before) {
-            self.folded.clear();
+            self.older.extend(self.folded.drain(..));
+            self.older.drain(..self.older.len().saturating_sub(OLDER));
         }
         self.folded.extend(lines);
     }
@@ -184,6 +209,7 @@ impl Screen {
         let lines = dialog.lines(self.width);
         self.asked.insert(dialog.question.call.clone(), plain_lines(&lines));
         self.print(lines);
+        self.free = self.out.len();
     }
 
     fn end_turn(&mut self, ending: &Ending, now: Duration) {
@@ -212,18 +238,51 @@ impl Screen {
         }
     }
 
+    /// Prints what was folded away in all turns that are remembered, and folds nothing more.
+    pub fn open_older(&mut self, now: Duration) {
+        let older = Vec::from(std::mem::take(&mut self.older));
+        if !older.is_empty() {
+            self.gap();
+            self.print(older);
+        }
+        self.is_open = false;
+        self.open_all(now);
+    }
+
+    fn tell_folding(&mut self, text: &str, now: Duration) {
+        if self.is_lines {
+            self.note(look::DIM, &text.replace("Ctrl-O", "/open"));
+        } else {
+            self.hint(text, now);
+        }
+    }
+
     /// Ctrl-O: what was folded away is printed, and nothing more is folded; again, and it is.
-    pub(super) fn open_all(&mut self, now: Duration) {
+    pub fn open_all(&mut self, now: Duration) {
         self.is_open = !self.is_open;
         if self.is_open {
+            self.recall_earlier();
             let folded = std::mem::take(&mut self.folded);
             if !folded.is_empty() {
                 self.gap();
                 self.print(folded);
             }
-            self.hint("everything is shown from now on; Ctrl-O folds again", now);
+            let older =
+                if self.older.is_empty() { "" } else { "; /open all: of earlier turns, too" };
+            let text = format!("everything is shown from now on; Ctrl-O folds again{older}");
+            self.tell_folding(&text, now);
         } else {
-            self.hint("long output is folded again", now);
+            self.tell_folding("long output is folded again", now);
         }
+        // Whoever has to decide may want to see it.
+        self.free = self.out.len();
     }
+}
+
+/// Whether something has come of a prompt.
+fn is_answer(news: &News) -> bool {
+    matches!(
+        news,
+        News::Text(_) | News::Thinking(_) | News::Call { .. } | News::Ask(_) | News::Result { .. }
+    )
 }

@@ -60,6 +60,17 @@ impl Screen {
                 _ => {}
             }
         }
+        if key.modifiers == KeyModifiers::ALT {
+            // As in Claude Code.
+            let command = match key.code {
+                KeyCode::Char('p') => Some("model"),
+                KeyCode::Char('t') => Some("thinking"),
+                _ => None,
+            };
+            if let Some(name) = command {
+                return vec![Wish::Key(name)];
+            }
+        }
         match key.code {
             KeyCode::BackTab => return vec![Wish::NextMode],
             KeyCode::Esc => return self.escape(key, now),
@@ -177,8 +188,9 @@ impl Screen {
 
     /// Takes a pasted text.
     pub fn paste(&mut self, pasted: &str, now: Duration) {
-        if let Some(dialog) = self.dialogs.front_mut().filter(|dialog| dialog.is_ready(now)) {
-            dialog.paste(pasted);
+        if let Some(dialog) = self.dialogs.front_mut().filter(|dialog| dialog.is_ready(now))
+            && dialog.paste(pasted, now) == Reply::Waits
+        {
             return;
         }
         if let Some(search) = &mut self.search {
@@ -243,7 +255,7 @@ impl Screen {
         if let Some(command) = text.strip_prefix('/')
             && let Some((name, rest)) = self.command(command)
         {
-            self.echo(&prompt);
+            self.echo_typed(&prompt);
             return vec![Wish::Command(name, rest)];
         }
         if let Some(command) = text.strip_prefix('!').filter(|command| !command.trim().is_empty()) {
@@ -252,7 +264,7 @@ impl Screen {
                 self.hint("a command of yours runs when the turn is over", now);
                 return Vec::new();
             }
-            self.echo(&prompt);
+            self.echo_typed(&prompt);
             return vec![Wish::Shell(command.trim().to_owned())];
         }
         if self.is_busy() {
@@ -260,9 +272,17 @@ impl Screen {
             return Vec::new();
         }
         self.taken = None;
-        self.echo(&prompt);
+        self.echo_typed(&prompt);
         self.phase = Phase::Busy(now);
+        self.unanswered = Some(prompt.clone());
         vec![Wish::Say(prompt)]
+    }
+
+    /// Prints what was typed; with lines only it is on the terminal already.
+    fn echo_typed(&mut self, prompt: &Prompt) {
+        if !self.is_lines {
+            self.echo(prompt);
+        }
     }
 
     /// The command that a text names, and what follows; a path is none.
@@ -416,10 +436,10 @@ impl Screen {
 }
 
 /// The keys, in the order in which they are listed.
-pub const KEYS: [(&str, &str); 31] = [
+pub const KEYS: [(&str, &str); 34] = [
     ("Enter", "send; while it works: wait in the queue"),
     ("Shift-Enter, Alt-Enter", "a new line; everywhere also Ctrl-J and \\ Enter"),
-    ("Esc", "stop the turn; close a list"),
+    ("Esc", "stop the turn; before an answer: the prompt is back"),
     ("Esc Esc", "go back to an earlier prompt; clear what is typed"),
     ("Shift-Tab", "the next permission mode"),
     ("Ctrl-C", "clear the line, stop the turn; twice: leave"),
@@ -430,8 +450,10 @@ pub const KEYS: [(&str, &str); 31] = [
     ("Ctrl-O", "show everything that is folded; again: fold"),
     ("Ctrl-B", "send the running command to the background"),
     ("Ctrl-G", "write the prompt, or a plan, in $EDITOR"),
-    ("Ctrl-V", "paste the image in the clipboard; a pasted path of one works, too"),
-    ("Ctrl-S", "put aside what is typed; again, or after the next prompt: back"),
+    ("Ctrl-V", "paste the clipboard's image; a pasted path works, too"),
+    ("Ctrl-S", "put aside what is typed; again: back"),
+    ("Alt-P", "choose the model"),
+    ("Alt-T", "choose how much is thought"),
     ("Ctrl-L", "draw again"),
     ("Ctrl-Z", "suspend; `fg` comes back"),
     ("! command", "run a command; the model sees what it printed"),
@@ -443,9 +465,10 @@ pub const KEYS: [(&str, &str); 31] = [
     ("Ctrl-W, Alt-Backspace", "remove the word before"),
     ("Alt-D", "remove the word after"),
     ("Ctrl-U Ctrl-K", "remove to the start, to the end of the line"),
-    ("Ctrl-Y", "put back what was removed"),
+    ("Ctrl-Y", "put back what was removed; Alt-Y: what was before"),
     ("Ctrl-T", "swap two characters"),
     ("Alt-U Alt-L Alt-C", "a word in capitals, in small letters, capitalised"),
     ("Ctrl-_", "undo; Alt-_ redoes"),
+    ("Esc, then keys of vi", "with /vim: motions, operators, text objects, `.`"),
     ("?", "this list, on an empty line"),
 ];

@@ -15,6 +15,8 @@ use super::status::Meter;
 pub enum News {
     /// A turn begins.
     Begin,
+    /// The prompt of the turn has this id.
+    Prompted(String),
     /// The model writes.
     Text(String),
     /// The model thinks.
@@ -161,6 +163,8 @@ pub struct Task {
 pub enum Wish {
     /// Send a prompt.
     Say(Prompt),
+    /// The last prompt counts as not sent: nothing came of it.
+    Unsay,
     /// Stop the turn.
     Interrupt,
     /// Go on with what a command does in the background.
@@ -171,6 +175,8 @@ pub enum Wish {
     Answer(Box<Question>, Answer),
     /// A command of the console: its name, and what follows.
     Command(String, String),
+    /// What a key of its own stands for: the name of a command of the console.
+    Key(&'static str),
     /// Run a command of the user's.
     Shell(String),
     /// Write the prompt in an editor.

@@ -31,13 +31,31 @@ pub enum Spoken {
 }
 
 impl Screen {
-    /// Prints the end of a conversation; so many prompts came before that.
-    pub fn recall(&mut self, earlier: usize, spoken: &[Spoken]) {
-        if earlier > 0 {
-            let s = if earlier == 1 { "" } else { "s" };
+    /// Prints the end of a conversation, and keeps what came before that.
+    pub fn recall(&mut self, earlier: Vec<Spoken>, spoken: &[Spoken]) {
+        let prompts = earlier.iter().filter(|one| matches!(one, Spoken::Prompt(_))).count();
+        if prompts > 0 {
+            let s = if prompts == 1 { "" } else { "s" };
+            let how = if self.is_lines { "/open" } else { "Ctrl-O" };
             self.gap();
-            self.note(look::DIM, &format!("… {earlier} earlier prompt{s} of this session"));
+            let text = format!("… {prompts} earlier prompt{s} of this session ({how})");
+            self.note(look::DIM, &text);
         }
+        self.earlier = earlier;
+        self.print_spoken(spoken);
+    }
+
+    /// Prints what came before.
+    pub(super) fn recall_earlier(&mut self) {
+        let earlier = std::mem::take(&mut self.earlier);
+        if !earlier.is_empty() {
+            self.gap();
+            self.note(look::DIM, "from the beginning:");
+            self.print_spoken(&earlier);
+        }
+    }
+
+    fn print_spoken(&mut self, spoken: &[Spoken]) {
         for one in spoken {
             match one {
                 Spoken::Prompt(text) => self.echo(&Prompt::typed(text)),

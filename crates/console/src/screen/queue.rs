@@ -77,13 +77,30 @@ impl Screen {
             let Some(first) = self.queue.pop_front() else { break };
             self.taken = self.taken.map(|at| at.saturating_sub(1));
             self.echo(&first.prompt);
-            wishes.push(Wish::Say(first.prompt));
+            wishes.push(Wish::Say(first.prompt.clone()));
             if matches!(news, Some(News::End(_))) {
                 // Each has a turn of its own.
+                self.unanswered = Some(first.prompt);
                 break;
             }
         }
         wishes
+    }
+
+    /// The prompts that wait.
+    pub fn waiting(&self) -> Vec<String> {
+        self.queue.iter().map(|queued| queued.prompt.display.clone()).collect()
+    }
+
+    /// Puts a text in the place of a prompt that waits, or takes it back.
+    pub fn change_waiting(&mut self, at: usize, text: Option<&str>) {
+        let Some(text) = text else {
+            self.queue.remove(at);
+            return;
+        };
+        if let Some(queued) = self.queue.get_mut(at) {
+            queued.prompt = Prompt::typed(text);
+        }
     }
 
     /// The rows of what waits.

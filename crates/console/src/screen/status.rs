@@ -14,6 +14,8 @@ pub struct Meter {
     pub cost: Option<f64>,
     /// Whether the next request reads from the API's cache.
     pub cache: Cache,
+    /// How many milliseconds were spent waiting for the API.
+    pub api: u64,
     /// Of the last request: input, output, written to the cache, read from it.
     pub usage: [u64; 4],
 }

@@ -84,6 +84,53 @@ fn a_conversation_that_the_api_finds_too_long_is_summarised_once_and_sent_again(
     assert_resumes(&done);
 }
 
+/// What is summarised is a prompt and what followed it; what came before is sent as it was, and so
+/// does a resume.
+#[test]
+fn the_end_of_a_conversation_is_replaced_by_its_summary() {
+    let lab = Lab::new(&json!({}));
+    let turns = json!({"replies": [says("One."), says("Two."), says("Three.")]});
+    let first = lab.run(&turns, Origin::New, &["First.", "Second.", "Third."]);
+    let prompts = agent::resume::open(&first.file, None).unwrap().unwrap().waypoints;
+    let session = || Origin::Session(transcript::Session::at(&first.file).unwrap());
+    let summary = says("<summary>They said two and three.</summary>");
+    let script = script(&[says("Four.")], &[summary]);
+    let said = vec![Said::compact_since(&prompts[1].id), Said::text("Fourth.")];
+    let done = lab.run_said(&script, session(), said);
+    let outcomes = done.outcomes();
+    assert_eq!((outcomes.len(), outcomes[1].1.as_str()), (2, "Four."), "{outcomes:?}");
+    assert_eq!(boundaries(&done), Vec::<Value>::new());
+    let sent = done.sent.join("\n");
+    assert!(sent.contains("First.") && sent.contains("One."), "{sent}");
+    assert!(sent.contains("They said two and three."), "{sent}");
+    // The prompts are quoted, the answers are gone.
+    assert!(sent.contains("Second.") && sent.contains("Third."), "{sent}");
+    assert!(!sent.contains("Two.") && !sent.contains("Three."), "{sent}");
+    assert_resumes(&done);
+    // The order named the prompt, and what is not there cannot be summarised.
+    let said = vec![Said::compact_since("no-such-prompt")];
+    let refused = lab.run_said(&script, session(), said);
+    let (outcome, _) = &refused.outcomes()[0];
+    let Outcome::Blocked(why) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(why, "There is no prompt no-such-prompt in the conversation.");
+    assert_resumes(&refused);
+}
+
+#[test]
+fn without_an_answer_the_end_of_a_conversation_stays() {
+    let mut lab = Lab::new(&json!({}));
+    lab.variables.0.insert("CLAUDE_CODE_MAX_RETRIES", "0".to_owned());
+    let first = lab.run(&json!({"replies": [says("One.")]}), Origin::New, &["First."]);
+    let prompts = agent::resume::open(&first.file, None).unwrap().unwrap().waypoints;
+    let error = json!({"error": {"status": 400, "type": "invalid_request_error", "message": "no"}});
+    let session = Origin::Session(transcript::Session::at(&first.file).unwrap());
+    let said = vec![Said::compact_since(&prompts[0].id)];
+    let done = lab.run_said(&script(&[], &[error]), session, said);
+    assert!(matches!(done.outcomes()[0].0, Outcome::Failed(_)), "{:?}", done.outcomes());
+    assert_eq!(done.sent, first.sent);
+    assert_resumes(&done);
+}
+
 #[test]
 fn a_short_overload_does_not_cost_the_summary() {
     let lab = Lab::new(&json!({}));

@@ -5,11 +5,15 @@
 //! the engine's alone, the console only sends it events; the terminal is given back before anything
 //! else is printed.
 
+mod agent_file;
 mod backend;
 mod beside;
+mod browser;
+mod choice;
 mod command;
 mod draft;
 mod face;
+mod list;
 mod past;
 mod picture;
 mod plain;
@@ -30,7 +34,6 @@ use ::console::composer::{Keymap, Prompt};
 use ::console::history::History;
 use ::console::input::Inputs;
 use ::console::run::{self, Backend as _, Stage};
-use ::console::screen::Spoken;
 use ::console::terminal::{Reflow, Sync, Terminal};
 use ::console::text::{Colors, Line, Span, look, safe};
 use ::console::{News, Screen, Wish};
@@ -63,10 +66,7 @@ pub(super) fn is_wanted(args: &ChatArgs) -> bool {
 pub(super) fn run(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     let mut args = args.clone();
     if args.resume.as_deref() == Some("") {
-        let catalog = CatalogArgs::default();
-        let query = String::new();
-        let wish = PickWish { verb: "resume", query, scope: Scope::All, catalog: &catalog };
-        args.resume = Some(pick::pick(world, &wish)?.name);
+        args.resume = Some(picked(world, &args)?);
     }
     let demo = demo::lab(&args)?;
     args.prompt = args.prompt.or_else(|| demo.as_ref().map(|demo| demo.prompt.clone()));
@@ -85,6 +85,17 @@ pub(super) fn run(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
             }
         }
     }
+}
+
+/// The session that the user picks, on a screen or from numbered lines.
+fn picked(world: &mut World, args: &ChatArgs) -> Result<String, Failure> {
+    if is_plain(world, args) {
+        return plain::picked(world);
+    }
+    let catalog = CatalogArgs::default();
+    let query = String::new();
+    let wish = PickWish { verb: "resume", query, scope: Scope::All, catalog: &catalog };
+    Ok(pick::pick(world, &wish)?.name)
 }
 
 /// How to go on after a session.
@@ -141,6 +152,7 @@ fn once(
     let site = driver.site.clone();
     let (model, mode, slashes) = (site.model.1.clone(), driver.permit.mode, driver.slashes.clone());
     let bypass = driver.permit.bypass;
+    let is_thinking = driver.main().is_some_and(|main| main.asking.thinking.is_some());
     let (earlier, spoken) =
         driver.main().map(|main| past::end(main.turn.messages())).unwrap_or_default();
     let agents: Vec<(String, String)> =
@@ -162,6 +174,13 @@ fn once(
     screen.set_name(&format!("quipu – {}", folder.unwrap_or_default()));
     screen.set_place(&project);
     greet(&mut screen, &init.cwd, &model, demo);
+    if let Some(topic) = args.name.as_deref().or(past::topic(earlier.iter().chain(&spoken))) {
+        screen.set_topic(topic);
+    }
+    let has_topic = !screen.topic().is_empty();
+    if is_plain {
+        screen.set_lines_only();
+    }
     if seen == Seen::No && !spoken.is_empty() {
         screen.recall(earlier, &spoken);
     }
@@ -181,7 +200,8 @@ fn once(
     let mut backend =
         Backend::new(world, args, (notes.clone(), heard), (places, id.clone()), &home);
     (backend.is_over, backend.slashes, backend.agents) = (is_over, slashes, agents);
-    backend.bypass = bypass;
+    (backend.bypass, backend.has_topic) = (bypass, has_topic);
+    backend.status.is_thinking = is_thinking;
     let left = draft.as_ref().and_then(draft::Draft::take_over);
     backend.draft = draft;
     backend.find_files(inputs.waker());
@@ -190,14 +210,15 @@ fn once(
     backend.run_status_line();
     backend.measure();
     if let Some(text) = left {
-        screen.write(&text);
-        screen.note(look::DIM, "(a draft that was not sent is in the composer)");
+        screen.hear(News::Write(text), Duration::ZERO);
+        if !is_plain {
+            screen.note(look::DIM, "(a draft that was not sent is in the composer)");
+        }
     }
     let words = program(backend.world, &home);
     run::set_last_words(&format!("resume this session with:\n  {words} chat --resume {id}\n"));
     let first = args.prompt.as_deref();
     let ended = if is_plain {
-        screen.set_lines_only();
         plain::run(&mut screen, &mut backend, &mut inputs, first)
     } else {
         in_terminal(&mut screen, &mut backend, &mut inputs, first)
@@ -214,7 +235,10 @@ fn once(
         crate::images::tidy(world)?;
     }
     let signal = ended?;
-    let left = (has_spoken && !args.no_session_persistence).then_some(Left { id, home });
+    // One that was resumed is there, also if nothing was said; a copy of it is not.
+    let is_there = (args.resume.is_some() || args.continues) && !args.fork_session;
+    let is_there = has_spoken || is_there;
+    let left = (is_there && !args.no_session_persistence).then_some(Left { id, home });
     match (signal, next) {
         (None, Some((args, seen))) => Ok(Some(Next { args, seen, left })),
         (signal, _) => {
@@ -240,7 +264,11 @@ fn in_terminal(
             None => Reflow::Yes,
         };
     let out = BufWriter::with_capacity(1 << 16, io::stdout());
-    let mut terminal = Terminal::new(out, run::size(), colors).of_kind(Sync::On, reflow);
+    let sync = match backend.world.variable("QUIPU_SYNC").as_deref() {
+        Some("0" | "off") => Sync::Off,
+        _ => Sync::On,
+    };
+    let mut terminal = Terminal::new(out, run::size(), colors).of_kind(sync, reflow);
     if let Some(first) = first {
         let mut stage = Stage { screen, terminal: &mut terminal, now: Duration::ZERO };
         backend.first(&Prompt::typed(first), &mut stage)?;
@@ -302,7 +330,7 @@ impl Backend<'_> {
     /// Sends the prompt of the command line.
     fn first<W: Write>(&mut self, prompt: &Prompt, stage: &mut Stage<'_, W>) -> io::Result<()> {
         stage.screen.hear(News::Begin, stage.now);
-        stage.screen.recall(0, &[Spoken::Prompt(prompt.display.clone())]);
+        stage.screen.say(prompt);
         self.wish(Wish::Say(prompt.clone()), stage).map(drop)
     }
 }

@@ -1,8 +1,11 @@
 //! Going back behind turns of which there are no images.
 
 use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::json;
+use testkit::api::Reply;
 
 use super::{Desk, SESSION, blocks};
 use crate::chat::{call, text};
@@ -53,6 +56,52 @@ fn turns_without_images_go_back_by_their_copies() {
     assert!(!path("README.md").exists(), "{undone}");
     desk.keys(&["C-u"]);
     desk.line("/exit");
+    desk.wait("left 0");
+    assert!(desk.quipu(&["check", SESSION]).contains("resumes"));
+}
+
+/// What is summarised is not sent any more, what came before is; and a prompt that was stopped
+/// before its answer is as if it had not been sent.
+#[test]
+fn a_summary_of_what_followed_and_a_prompt_that_was_not_answered() {
+    let replies = vec![
+        blocks(&[text("ANSWER-ONE.")]),
+        blocks(&[text("ANSWER-TWO.")]),
+        blocks(&[text("<summary>They spoke of two.</summary>")]),
+        Reply::Silent(Vec::new(), 0, Duration::from_secs(30)),
+        blocks(&[text("ANSWER-THREE.")]),
+    ];
+    let flags = ["--sandbox", "off", "--no-snapshots"];
+    let Some(desk) = Desk::start(replies, &flags, (100, 40)) else { return };
+    desk.line("first prompt");
+    desk.wait("ANSWER-ONE.");
+    desk.line("second prompt");
+    desk.wait("ANSWER-TWO.");
+    desk.line("/rewind");
+    desk.wait("2. #1 first prompt");
+    desk.answer("1");
+    desk.wait("2. Only a summary of what followed");
+    desk.answer("2");
+    desk.wait("summarised:");
+    desk.line("thrid prompt");
+    desk.wait("Esc stops");
+    sleep(Duration::from_millis(500));
+    desk.keys(&["Escape"]);
+    desk.until("the prompt", |screen| {
+        screen.contains("interrupted") && screen.matches("❯ thrid prompt").count() == 2
+    });
+    desk.keys(&["C-u"]);
+    desk.line("third prompt");
+    desk.wait("ANSWER-THREE.");
+    let requests = desk.server.requests();
+    let last = requests.last().unwrap()["messages"].to_string();
+    for sent in ["first prompt", "ANSWER-ONE.", "They spoke of two.", "third prompt"] {
+        assert!(last.contains(sent), "{sent}: {last}");
+    }
+    for gone in ["ANSWER-TWO.", "thrid", "interrupted by user"] {
+        assert!(!last.contains(gone), "{gone}: {last}");
+    }
+    desk.keys(&["C-d"]);
     desk.wait("left 0");
     assert!(desk.quipu(&["check", SESSION]).contains("resumes"));
 }

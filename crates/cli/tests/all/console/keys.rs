@@ -276,3 +276,19 @@ fn commands_of_the_user_and_the_terminal() {
     let titles: Vec<&Value> = records.iter().map(|record| &record["customTitle"]).collect();
     assert!(titles.contains(&&json!("knots and cords")));
 }
+
+#[test]
+fn the_session_is_in_a_browser_while_the_console_runs() {
+    let Some(desk) = Desk::start(answers(&["ANSWER-ONE."]), &OFF, (100, 30)) else { return };
+    desk.line("first");
+    desk.wait("ANSWER-ONE.");
+    desk.line("/view");
+    let screen = desk.wait("the address works once");
+    let (_, rest) = screen.rsplit_once(".localhost:").unwrap();
+    let port: u16 = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    let answers = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    assert!(answers());
+    desk.keys(&["C-d"]);
+    desk.wait("left 0");
+    assert!(!answers());
+}

@@ -89,3 +89,41 @@ fn signals_stop_a_turn_and_end_the_program() {
         desk.wait(code);
     }
 }
+
+/// There is no picker: the newest sessions are numbered lines, in a session and before one.
+#[test]
+fn another_session_is_picked_by_its_number() {
+    let replies = vec![
+        blocks(&[text("ANSWER-ONE.")]),
+        blocks(&[text("ANSWER-TWO.")]),
+        blocks(&[text("ANSWER-THREE.")]),
+    ];
+    let desk = Desk::in_shell(replies, crate::env::Env::bare(), (100, 60), |line| {
+        let again = line.replace(&format!("'--session-id' '{}'", super::SESSION), "");
+        let flags = "--ax-screen-reader --sandbox off --no-snapshots";
+        format!("{line} {flags}; {again} {flags}; {again} {flags} --resume; echo left $?; cat")
+    });
+    let Some(desk) = desk else { return };
+    desk.wait("lists the keys");
+    desk.line("count the knots");
+    desk.wait("ANSWER-ONE.");
+    desk.line("/exit");
+    desk.until("a second session", |screen| screen.matches("lists the keys").count() == 2);
+    desk.line("/resume");
+    desk.wait("1. count the knots (");
+    desk.wait("2. Nothing");
+    say(&desk, "1");
+    desk.until("the first session", |screen| screen.matches("ANSWER-ONE.").count() == 2);
+    desk.line("and the cords");
+    desk.wait("ANSWER-TWO.");
+    desk.line("/exit");
+    desk.wait("the number of your choice, or an empty line");
+    desk.line("1");
+    desk.until("the same session", |screen| screen.matches("ANSWER-TWO.").count() == 2);
+    desk.line("/exit");
+    // Nothing was said, and it can be resumed all the same.
+    let screen = desk.wait("left 0");
+    assert_eq!(screen.matches("resume this session with:").count(), 3, "{screen}");
+    let last = desk.server.requests().pop().unwrap().to_string();
+    assert!(last.contains("count the knots") && last.contains("and the cords"), "{last}");
+}

@@ -77,6 +77,15 @@ fn serve(mut connection: &TcpStream, texts: &Mutex<VecDeque<String>>) -> io::Res
 
 #[test]
 fn the_scrollback_holds_every_line_once_while_an_answer_streams() {
+    an_answer_streams("on");
+}
+
+#[test]
+fn and_without_synchronised_output() {
+    an_answer_streams("off");
+}
+
+fn an_answer_streams(sync: &str) {
     // Wide characters only where nothing is wrapped: tmux 3.3a puts the cursor into the text above
     // it when it breaks lines anew in front of them, whatever the program does.
     let code: Vec<String> = (0..20).map(|n| format!("let code{n} = \"你好\";")).collect();
@@ -92,7 +101,10 @@ fn the_scrollback_holds_every_line_once_while_an_answer_streams() {
         let (start, rest) = line.split_once("http://127.0.0.1:").unwrap();
         let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         let url = format!("http://127.0.0.1:{port}");
-        format!("{start}{url}{rest} --sandbox off --no-snapshots; echo left $?; cat")
+        let line = format!("{start}{url}{rest} --sandbox off --no-snapshots; echo left $?; cat");
+        let with_sync = line.replacen("'-i'", &format!("'-i' 'QUIPU_SYNC={sync}'"), 1);
+        assert_ne!(line, with_sync);
+        with_sync
     }) else {
         return;
     };

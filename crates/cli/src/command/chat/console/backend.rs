@@ -14,7 +14,7 @@ use ::console::composer::{Image, Prompt};
 use ::console::input::Waker;
 use ::console::question::{Answer, Question};
 use ::console::run::{self, Flow, Stage};
-use ::console::text::look;
+use ::console::text::{look, safe};
 use ::console::{News, Wish};
 use agent::control::Reply;
 use agent::drive::{Note, Said};
@@ -23,9 +23,11 @@ use agent::slash::SlashBook;
 use agent::tool::Site;
 use serde_json::{Value, json};
 
+use super::browser::Viewer;
+use super::choice::Chosen;
 use super::draft::Draft;
 use super::rule_place::RulePlaces;
-use super::{Seen, command, is_dumb, picture, rewind, status_line};
+use super::{Seen, choice, command, face, is_dumb, picture, rewind, status_line};
 use crate::command::chat::ChatArgs;
 use crate::world::World;
 
@@ -56,8 +58,16 @@ pub(super) struct Backend<'a> {
     /// The calls that run, newest last, to be sent to the background.
     running: Vec<String>,
     mode: Mode,
+    /// Whether the window says what the session is about.
+    pub(super) has_topic: bool,
+    /// The id of the last prompt of this turn.
+    prompt: Option<String>,
     /// Whether everything may be permitted.
     pub(super) bypass: Bypass,
+    /// What shows the session in a browser.
+    pub(super) viewer: Option<Viewer>,
+    /// The rules that count in this session only.
+    pub(super) session_rules: Vec<String>,
     /// Whether files may have changed since they were listed.
     is_listing_old: bool,
     /// The last answer, to be copied.
@@ -77,6 +87,9 @@ impl<'a> Backend<'a> {
         home: &Path,
     ) -> Backend<'a> {
         let site = places.site.clone();
+        let mut status = status_line::StatusLine::new(home);
+        status.added = args.add_dir.iter().map(|path| path.display().to_string()).collect();
+        status.effort.clone_from(&args.effort);
         let mode = *site.mode.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Backend {
             world,
@@ -96,13 +109,17 @@ impl<'a> Backend<'a> {
             stop: None,
             running: Vec::new(),
             mode,
+            has_topic: false,
+            prompt: None,
             bypass: Bypass::default(),
+            viewer: None,
+            session_rules: Vec::new(),
             is_listing_old: false,
             answer: String::new(),
             is_answer_over: true,
             waker: None,
             later: std::sync::mpsc::channel(),
-            status: status_line::StatusLine::new(home),
+            status,
         }
     }
 
@@ -202,6 +219,9 @@ impl<'a> Backend<'a> {
                 let places = self.places.all();
                 let place = places.get(place).or(places.first());
                 let destination = place.map_or("session", |place| place.destination);
+                if destination == "session" {
+                    self.session_rules.push(rule.text());
+                }
                 if let Some(place) = place {
                     screen.note(look::DIM, &format!("{} → {}", rule.text(), place.label));
                 }
@@ -329,6 +349,11 @@ impl<'a> Backend<'a> {
                 self.status.count_lines(detail);
             }
             News::End(_) => self.running.clear(),
+            News::Begin => self.prompt = None,
+            News::Prompted(id) => {
+                self.prompt = Some(id.clone());
+                self.status.prompt = Some(id.clone());
+            }
             News::Meter(meter) => self.status.meter = *meter,
             News::Shortened => self.measure(),
             News::Model(model) => model.clone_into(&mut self.status.model),
@@ -362,8 +387,16 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
     fn wish(&mut self, wish: Wish, stage: &mut Stage<'_, W>) -> io::Result<Flow> {
         match wish {
             Wish::Say(prompt) => {
+                if !std::mem::replace(&mut self.has_topic, true) {
+                    stage.screen.set_topic(&prompt.display);
+                }
                 self.remember(&prompt, stage);
                 self.say(&prompt);
+            }
+            Wish::Unsay => {
+                if let Some(id) = self.prompt.take() {
+                    self.note(rewind::unsaid(&id));
+                }
             }
             Wish::Interrupt => {
                 self.stop_shell();
@@ -374,15 +407,25 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
                 None => stage.screen.note(look::DIM, "no command runs"),
             },
             Wish::NextMode => self.next_mode(),
-            Wish::Answer(question, answer) => match rewind::answered(&question, &answer) {
-                Some(notes) => notes.into_iter().for_each(|note| self.note(note)),
-                None => self.decide(&question, answer, stage.screen),
-            },
+            Wish::Answer(question, answer) => {
+                match choice::answered(&question, &answer) {
+                    Some(Chosen::Nothing) => return Ok(Flow::On),
+                    Some(Chosen::Command(name, rest)) => {
+                        return command::run(self, &name, &rest, stage);
+                    }
+                    None => {}
+                }
+                match rewind::answered(&question, &answer) {
+                    Some(notes) => notes.into_iter().for_each(|note| self.note(note)),
+                    None => self.decide(&question, answer, stage.screen),
+                }
+            }
             Wish::Command(name, rest) => {
                 let line = format!("/{name} {rest}");
                 self.remember(&Prompt::typed(line.trim_end()), stage);
                 return command::run(self, &name, &rest, stage);
             }
+            Wish::Key(name) => return command::run(self, name, "", stage),
             Wish::Shell(text) => {
                 self.remember(&Prompt::typed(&format!("!{text}")), stage);
                 stage.screen.hear(News::Begin, stage.now);
@@ -395,8 +438,10 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
             Wish::Suspend => run::suspend(stage.terminal)?,
             Wish::Redraw => stage.terminal.redraw(),
             Wish::Ring(_) if !self.is_obeyed() => {}
-            Wish::Ring(_) => {
-                stage.terminal.out().write_all(b"\x07")?;
+            Wish::Ring(why) => {
+                let channel = face::setting(&self.home, "preferredNotifChannel");
+                let channel = channel.as_ref().and_then(Value::as_str).unwrap_or_default();
+                stage.terminal.out().write_all(notice(channel, &why).as_bytes())?;
                 stage.terminal.out().flush()?;
             }
             Wish::Leave => return Ok(Flow::Leave),
@@ -416,5 +461,36 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
+    }
+}
+
+/// What attracts attention in the way that the user's setting names: the bell, if it names none.
+fn notice(channel: &str, why: &str) -> String {
+    let shown = format!("\u{1b}]9;quipu: {}\u{7}", safe(why));
+    match channel {
+        "notifications_disabled" => String::new(),
+        "iterm2" => shown,
+        "iterm2_with_bell" => shown + "\u{7}",
+        "kitty" => format!("\u{1b}]99;;quipu: {}\u{1b}\\", safe(why)),
+        _ => "\u{7}".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attention_is_attracted_as_the_user_wants_it() {
+        for (channel, sent) in [
+            ("", "\u{7}"),
+            ("terminal_bell", "\u{7}"),
+            ("notifications_disabled", ""),
+            ("iterm2", "\u{1b}]9;quipu: Bash\\x07 asks\u{7}"),
+            ("iterm2_with_bell", "\u{1b}]9;quipu: Bash\\x07 asks\u{7}\u{7}"),
+            ("kitty", "\u{1b}]99;;quipu: Bash\\x07 asks\u{1b}\\"),
+        ] {
+            assert_eq!(notice(channel, "Bash\u{7} asks"), sent, "{channel}");
+        }
     }
 }

@@ -61,6 +61,10 @@ pub(super) fn beside<W: Write>(
                 stage.screen.note(Style::new(), &text);
             }
         }
+        for rule in &backend.session_rules {
+            let text = format!("permissions.allow = {rule}  (this session only)");
+            stage.screen.note(Style::new(), &text);
+        }
         let mode = stage.screen.status.mode.clone();
         stage.screen.note(Style::new(), &format!("mode = {mode}"));
     }

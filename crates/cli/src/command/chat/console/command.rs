@@ -4,11 +4,12 @@
 //! and nothing is sent to the model instead.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::Command;
 
 use ::console::composer::{Keymap, Prompt};
-use ::console::run::{self, Flow, Stage};
-use ::console::screen::{CommandName, News, TodoState};
+use ::console::run::{self, Backend as _, Flow, Stage};
+use ::console::screen::{CommandName, News, TodoState, Wish};
 use ::console::text::{Colors, line, look, output_lines};
 use agent::permit::Bypass;
 use agent::slash::SlashBook;
@@ -16,7 +17,7 @@ use serde_json::json;
 
 use super::backend::Backend;
 use super::beside::beside;
-use super::{Seen, face, rewind};
+use super::{Seen, agent_file, browser, face, list, rewind};
 use crate::catalog::CatalogArgs;
 use crate::command::chat::ChatArgs;
 use crate::pick::{self, PickWish, Scope};
@@ -24,7 +25,7 @@ use crate::screen::{Multiplexer, clipboard};
 use crate::text::one_line;
 
 /// The commands, and what they do.
-const COMMANDS: [(&str, &str); 32] = [
+const COMMANDS: [(&str, &str); 35] = [
     ("help", "the commands and the keys"),
     ("clear", "a new session; the old one stays"),
     ("compact", "summarise the conversation"),
@@ -33,22 +34,25 @@ const COMMANDS: [(&str, &str); 32] = [
     ("resume", "another session"),
     ("fork", "go on in a copy of this session"),
     ("rename", "give the session a title"),
-    ("model", "another model: opus, sonnet, haiku or a name"),
+    ("model", "another model: a list, or a name"),
     ("mode", "another permission mode: default, acceptEdits, plan, auto"),
     ("permissions", "the settings and rules in force"),
     ("hooks", "the hooks in the settings"),
-    ("agents", "the agents that can be started"),
+    ("agents", "the agents that can be started; `NAME`: edit one, or a new one"),
     ("rewind", "go back to an earlier prompt"),
     ("changes", "what was changed in files"),
     ("add-dir", "another folder that tools may work in"),
-    ("tasks", "the commands in the background; `/tasks ID`: its output, `/tasks stop ID` ends one"),
-    ("thinking", "how many tokens of an answer may be thinking: a number, on or off"),
+    ("tasks", "commands in the background; `ID`: its output, `stop ID`: end it"),
+    ("thinking", "how much may be thought: a list, a number, on or off"),
+    ("background", "send the running command to the background"),
+    ("open", "show what is folded; `all`: of earlier turns, too; again: fold"),
+    ("queue", "prompts that wait; `N TEXT`: change one, `drop N`: take it back"),
     ("todos", "the todo list"),
     ("theme", "colours: on or off"),
     ("vim", "the keys of vi, on or off"),
     ("copy", "the last answer to the clipboard"),
     ("export", "the session as Markdown, to a file"),
-    ("view", "the session in the browser: the command for it"),
+    ("view", "the session in a browser"),
     ("doctor", "what `quipu check` says about this session"),
     ("init", "let the model write CLAUDE.md"),
     ("memory", "edit CLAUDE.md"),
@@ -98,15 +102,11 @@ pub(super) fn run<W: Write>(
         "rename" if !backend.has_begun() => stage.screen.note(look::DIM, "nothing was said yet"),
         "rename" => {
             backend.control(&json!({"subtype": "rename_session", "title": rest}));
+            backend.has_topic = true;
+            stage.screen.set_topic(rest);
             stage.screen.note(look::DIM, &format!("the session is called `{rest}` now"));
         }
-        "model" if rest.is_empty() => {
-            let text = format!(
-                "the model is {}; /model NAME switches with the next prompt",
-                stage.screen.status.model
-            );
-            stage.screen.note(look::DIM, &text);
-        }
+        "model" if rest.is_empty() => list::models(stage),
         "model" => {
             backend.control(&json!({"subtype": "set_model", "model": rest}));
             stage.screen.note(
@@ -156,17 +156,20 @@ pub(super) fn run<W: Write>(
         "context" | "doctor" | "cost" | "changes" | "permissions" | "hooks" | "export"
         | "trust" => beside(backend, name, rest, stage),
         "rewind" => backend.note(rewind::begin()),
-        "view" => {
-            let program = super::program(backend.world, &backend.home);
-            stage.screen.note(look::DIM, &format!("in another terminal: {program} view {id}"));
-        }
+        "view" => browser::view(backend, stage),
         "tasks" => tasks(backend, rest, stage),
+        "thinking" if rest.is_empty() => list::thinking(stage),
         "thinking" => thinking(backend, rest, stage),
-        "agents" => {
+        "agents" if rest.is_empty() => {
             for (name, about) in &backend.agents {
                 stage.screen.note(look::DIM, &format!("  {name}  {about}"));
             }
         }
+        "agents" => agent_file::edit(backend, rest, stage)?,
+        "open" if rest == "all" => stage.screen.open_older(stage.now),
+        "open" => stage.screen.open_all(stage.now),
+        "background" => return backend.wish(Wish::Background, stage),
+        "queue" => queue(rest, stage),
         // The session itself does this.
         "compact" if backend.has_begun() => {
             return say(backend, format!("/compact {rest}").trim_end(), stage);
@@ -279,15 +282,25 @@ fn resume<W: Write>(
     rest: &str,
     stage: &mut Stage<'_, W>,
 ) -> io::Result<Flow> {
-    let catalog = CatalogArgs::default();
-    let wish =
-        PickWish { verb: "resume", query: rest.to_owned(), scope: Scope::All, catalog: &catalog };
-    let world = &mut *backend.world;
-    let picked = run::outside(stage.terminal, || Ok(pick::pick(world, &wish)))?;
+    let picked = if stage.screen.is_lines_only() {
+        // An answer is this command with a name that leads to one session.
+        match list::sessions(backend.world, rest, stage) {
+            Ok(Some(name)) => Ok(name),
+            Ok(None) => return Ok(Flow::On),
+            Err(failure) => Err(failure),
+        }
+    } else {
+        let catalog = CatalogArgs::default();
+        let query = rest.to_owned();
+        let wish = PickWish { verb: "resume", query, scope: Scope::All, catalog: &catalog };
+        let world = &mut *backend.world;
+        let picked = run::outside(stage.terminal, || Ok(pick::pick(world, &wish)))?;
+        picked.map(|picked| picked.name)
+    };
     match picked {
-        Ok(picked) => {
+        Ok(name) => {
             let args = ChatArgs {
-                resume: Some(picked.name),
+                resume: Some(name),
                 continues: false,
                 fork_session: false,
                 session_id: None,
@@ -307,8 +320,14 @@ fn resume<W: Write>(
 
 fn theme<W: Write>(rest: &str, stage: &mut Stage<'_, W>) {
     match rest {
-        "off" | "none" => stage.terminal.set_colors(Colors::None),
-        "on" | "" => stage.terminal.set_colors(Colors::Sixteen),
+        "off" | "none" => {
+            stage.terminal.set_colors(Colors::None);
+            stage.screen.note(look::DIM, "no colours from now on; /theme on has them again");
+        }
+        "on" => {
+            stage.terminal.set_colors(Colors::Sixteen);
+            stage.screen.note(look::DIM, "the terminal's own colours from now on");
+        }
         _ => stage.screen.note(
             look::DIM,
             "/theme on: the terminal's own colours, light or dark; /theme off: none",
@@ -351,7 +370,7 @@ fn todos<W: Write>(backend: &Backend<'_>, stage: &mut Stage<'_, W>) {
     }
 }
 
-fn thinking<W: Write>(backend: &Backend<'_>, rest: &str, stage: &mut Stage<'_, W>) {
+fn thinking<W: Write>(backend: &mut Backend<'_>, rest: &str, stage: &mut Stage<'_, W>) {
     let tokens = match rest {
         "on" => Some(THINKING),
         "off" => Some(0),
@@ -362,6 +381,7 @@ fn thinking<W: Write>(backend: &Backend<'_>, rest: &str, stage: &mut Stage<'_, W
         return;
     };
     backend.control(&json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": tokens}));
+    backend.status.is_thinking = tokens > 0;
     stage.screen.note(look::DIM, &format!("from the next request on: {tokens} tokens of thinking"));
 }
 
@@ -394,15 +414,68 @@ fn tasks<W: Write>(backend: &Backend<'_>, rest: &str, stage: &mut Stage<'_, W>) 
     }
 }
 
+fn queue<W: Write>(rest: &str, stage: &mut Stage<'_, W>) {
+    let screen = &mut *stage.screen;
+    let waiting = screen.waiting();
+    let number = |word: &str| {
+        let number = word.trim().parse::<usize>().ok()?.checked_sub(1)?;
+        (number < waiting.len()).then_some(number)
+    };
+    let (word, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let change = match word {
+        "drop" => number(text).map(|at| (at, None)),
+        _ => number(word).filter(|_| !text.trim().is_empty()).map(|at| (at, Some(text.trim()))),
+    };
+    match change {
+        Some((at, text)) => screen.change_waiting(at, text),
+        None if !rest.is_empty() => {
+            screen.note(look::DIM, "/queue, /queue N TEXT, /queue drop N: prompts that wait");
+            return;
+        }
+        None => {}
+    }
+    let waiting = screen.waiting();
+    if waiting.is_empty() {
+        screen.note(look::DIM, "nothing waits");
+    }
+    for (number, text) in waiting.iter().enumerate() {
+        screen.note(look::DIM, &format!("  {}  {}", number + 1, one_line(text)));
+    }
+}
+
 fn memory<W: Write>(backend: &mut Backend<'_>, stage: &mut Stage<'_, W>) -> io::Result<()> {
+    let path = backend.site.root.join("CLAUDE.md");
+    if edit_file(backend, &path, stage)? {
+        stage.screen.note(look::DIM, "what changed is sent with the next session");
+    }
+    Ok(())
+}
+
+/// Opens a file in the user's editor. Returns whether there is one.
+pub(super) fn edit_file<W: Write>(
+    backend: &Backend<'_>,
+    path: &Path,
+    stage: &mut Stage<'_, W>,
+) -> io::Result<bool> {
     let Some(editor) = backend.world.editor() else {
         stage.screen.note(look::WARN, "set `EDITOR` to edit files");
-        return Ok(());
+        return Ok(false);
     };
-    let path = backend.site.root.join("CLAUDE.md");
     run::outside(stage.terminal, || {
-        Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$0\"")).arg(&path).status()
+        Command::new("/bin/sh").arg("-c").arg(format!("{editor} \"$0\"")).arg(path).status()
     })?;
-    stage.screen.note(look::DIM, "what changed is sent with the next session");
-    Ok(())
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_commands_fits_a_usual_window() {
+        for (name, about) in COMMANDS {
+            let line = format!("  /{name:<12} {about}");
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
 }

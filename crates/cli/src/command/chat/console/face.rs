@@ -153,6 +153,7 @@ impl Face {
         let mut costs =
             summary.models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
         self.meter.cost = costs.try_fold(0.0, |sum, cost| Some(sum + cost?));
+        self.meter.api += u64::try_from(summary.api).unwrap_or_default();
         self.tell(News::Meter(self.meter));
         let ending = match &summary.outcome {
             Outcome::Answered(_) => Ending::Answered,
@@ -240,7 +241,10 @@ impl Listener for Face {
                 self.tell(News::Branch(branch(&self.site.root)));
                 self.tell(News::Begin);
             }
-            Event::Prompted { blocks, .. } => self.prompted(blocks),
+            Event::Prompted { id, blocks, .. } => {
+                self.tell(News::Prompted(id.clone()));
+                self.prompted(blocks);
+            }
             Event::TextDelta(text) => self.tell(News::Text(text.clone())),
             Event::ThinkingDelta(text) => self.tell(News::Thinking(text.clone())),
             Event::Block { block, .. } => {

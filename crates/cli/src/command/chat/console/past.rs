@@ -13,8 +13,8 @@ const PROMPTS: usize = 3;
 /// How much of what came before is shown at most.
 const MOST: usize = 60;
 
-/// How many prompts came earlier, and what was said since.
-pub(super) fn end(messages: &[Message]) -> (usize, Vec<Spoken>) {
+/// What was said earlier, and the last prompts with what was said since.
+pub(super) fn end(messages: &[Message]) -> (Vec<Spoken>, Vec<Spoken>) {
     let mut all = Vec::new();
     let mut failed: HashSet<String> = HashSet::new();
     for message in messages.iter().rev() {
@@ -30,7 +30,16 @@ pub(super) fn end(messages: &[Message]) -> (usize, Vec<Spoken>) {
     let places: Vec<usize> = places.collect();
     let first = places.len().saturating_sub(PROMPTS);
     let start = places.get(first).copied().unwrap_or(0).max(all.len().saturating_sub(MOST));
-    (places.iter().filter(|at| **at < start).count(), all.split_off(start))
+    let last = all.split_off(start);
+    (all, last)
+}
+
+/// What the first prompt says.
+pub(super) fn topic<'a>(mut all: impl Iterator<Item = &'a Spoken>) -> Option<&'a str> {
+    all.find_map(|one| match one {
+        Spoken::Prompt(text) => Some(text.as_str()),
+        _ => None,
+    })
 }
 
 /// What a block says to people.
@@ -87,7 +96,9 @@ mod tests {
             messages.push(message("assistant", &[says(&format!("answer {number}"))]));
         }
         let (earlier, shown) = end(&messages);
-        assert_eq!((earlier, shown.len()), (2, 12));
+        assert_eq!((earlier.len(), shown.len()), (8, 12));
+        assert_eq!(earlier[0], Spoken::Prompt("prompt 1".to_owned()));
+        assert_eq!(topic(earlier.iter()), Some("prompt 1"));
         assert_eq!(shown[0], Spoken::Prompt("prompt 3".to_owned()));
         assert_eq!(shown[11], Spoken::Answer("answer 5".to_owned()));
         let input = json!({"command": "ls"});
@@ -98,6 +109,6 @@ mod tests {
         let lead = "This session is being continued from a previous conversation that ran out.";
         messages.insert(0, message("user", &[says(lead)]));
         assert_eq!(end(&messages), (earlier, shown));
-        assert_eq!(end(&[]), (0, Vec::new()));
+        assert_eq!(end(&[]), (Vec::new(), Vec::new()));
     }
 }

@@ -18,6 +18,9 @@ use ::console::{News, Wish};
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 use super::backend::Backend;
+use crate::failure::Failure;
+use crate::pick;
+use crate::world::World;
 
 /// The signal of the key that stops things.
 const INTERRUPT: u8 = 2;
@@ -102,6 +105,27 @@ pub(super) fn run(
             }
             // What a line has changed is seen before the next one means anything.
             lines.write(screen, start)?;
+        }
+    }
+}
+
+/// The session that the user picks from the newest ones, by its number.
+pub(super) fn picked(world: &mut World) -> Result<String, Failure> {
+    let mut found = pick::listed(world, "")?;
+    for (number, (_, text)) in found.iter().enumerate() {
+        writeln!(world.out, "{}. {text}", number + 1)?;
+    }
+    loop {
+        write!(world.out, "the number of your choice, or an empty line for none\n> ")?;
+        world.out.finish()?;
+        let mut line = String::new();
+        io::stdin().read_line(&mut line)?;
+        if line.trim().is_empty() {
+            return Err(Failure::ended(128 + INTERRUPT));
+        }
+        let number = line.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        if let Some(at) = number.filter(|at| *at < found.len()) {
+            return Ok(found.swap_remove(at).0);
         }
     }
 }

@@ -7,7 +7,7 @@
 use ::console::News;
 use ::console::question::{Answer, Question};
 use ::console::text::{Line, line, look, output_lines};
-use agent::drive::Note;
+use agent::drive::{Note, Said};
 use serde_json::{Value, json};
 
 use crate::text::{count, printable};
@@ -26,7 +26,10 @@ const BOTH: &str = "Files and conversation";
 const FILES: &str = "Only files";
 const CONVERSATION: &str = "Only the conversation";
 const FORCE: &str = "Files and conversation, over what others changed";
+const SUMMARY: &str = "Only a summary of what followed; files stay";
 const NOTHING: &str = "Nothing";
+/// The step after which nothing is said.
+const UNSAID: &str = "unsaid";
 
 fn request(step: &str, request: &Value) -> Note {
     let id = format!("{MINE} {step}");
@@ -38,17 +41,26 @@ pub(super) fn begin() -> Note {
     request("points", &json!({"subtype": "rewind_points"}))
 }
 
+/// The conversation goes on before a prompt of which nothing came.
+pub(super) fn unsaid(id: &str) -> Note {
+    rewind(UNSAID, id, "conversation", &[])
+}
+
 /// What the user sees of an answer of the session; None if it is about something else.
 pub(super) fn heard(answer: &Value) -> Option<Vec<News>> {
     let response = &answer["response"];
     let step = response["request_id"].as_str()?.strip_prefix(MINE)?.trim_start();
     let body = &response["response"];
     let (step, rest) = step.split_once(' ').unwrap_or((step, ""));
+    if step == UNSAID {
+        return Some(vec![News::Shortened]);
+    }
     if let Some(error) = response["error"].as_str() {
         return Some(match step {
             // The conversation can go back without files.
             "plan" => {
-                let choices = [CONVERSATION, NOTHING].map(|label| json!({"label": label}));
+                let choices = [CONVERSATION, SUMMARY, NOTHING];
+                let choices = choices.map(|label| json!({"label": label}));
                 let step = format!("plan {rest}");
                 let question = question(&step, "What goes back?", &choices, &Value::Null);
                 let mut text = error.to_owned();
@@ -143,7 +155,7 @@ fn plan(body: &Value, id: &str) -> Vec<News> {
     } else {
         lines.push(line(look::DIM, "no file has to be changed"));
     }
-    choices.push(NOTHING);
+    choices.extend([SUMMARY, NOTHING]);
     let options: Vec<Value> = choices.iter().map(|label| json!({"label": label})).collect();
     let step = format!("plan {id}");
     vec![News::Lines(lines), question(&step, "What goes back?", &options, &Value::Null)]
@@ -186,6 +198,7 @@ pub(super) fn answered(question: &Question, answer: &Answer) -> Option<Vec<Note>
         FILES => ("files", &[]),
         CONVERSATION => ("conversation", &[]),
         FORCE => ("both", &["force"]),
+        SUMMARY => return Some(vec![Note::Say(Said::compact_since(id))]),
         _ => return Some(Vec::new()),
     };
     Some(vec![rewind(&format!("done {what}"), id, what, flags)])

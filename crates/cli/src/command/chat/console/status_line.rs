@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::console::screen::Meter;
+use ::console::screen::{Cache, Meter};
 use ::console::sgr::colored_lines;
 use ::console::text::Line;
 use serde_json::{Value, json};
@@ -32,6 +32,13 @@ pub(super) struct StatusLine {
     command: Option<String>,
     pub(super) model: String,
     pub(super) meter: Meter,
+    /// Folders beside the project's.
+    pub(super) added: Vec<String>,
+    /// How hard the model is to think, if somebody said that.
+    pub(super) effort: Option<String>,
+    pub(super) is_thinking: bool,
+    /// The id of the last prompt.
+    pub(super) prompt: Option<String>,
     begun: Option<Instant>,
     /// How many lines of files were added and removed.
     lines: (u64, u64),
@@ -76,14 +83,15 @@ impl StatusLine {
         let taken = self.begun.map_or(0, |begun| begun.elapsed().as_millis());
         let has_usage = meter.context > 0;
         let percent = (meter.context * 100).checked_div(meter.window).unwrap_or(0);
-        json!({
+        let mut all = json!({
             "hook_event_name": "Status", "session_id": id, "transcript_path": file, "cwd": folder,
             "model": {"id": self.model, "display_name": self.model},
-            "workspace": {"current_dir": folder, "project_dir": folder, "added_dirs": []},
+            "workspace": {"current_dir": folder, "project_dir": folder, "added_dirs": self.added},
             "version": env!("CARGO_PKG_VERSION"), "output_style": {"name": "default"},
             "cost": {
                 "total_cost_usd": meter.cost.unwrap_or(0.0),
                 "total_duration_ms": u64::try_from(taken).unwrap_or(u64::MAX),
+                "total_api_duration_ms": meter.api,
                 "total_lines_added": self.lines.0, "total_lines_removed": self.lines.1,
             },
             "context_window": {
@@ -97,7 +105,20 @@ impl StatusLine {
                 "remaining_percentage": has_usage.then_some(100 - percent.min(100)),
             },
             "exceeds_200k_tokens": meter.context > 200_000,
-        })
+            "fast_mode": false, "thinking": {"enabled": self.is_thinking},
+        });
+        if let Some(level) = &self.effort {
+            all["effort"] = json!({"level": level});
+        }
+        if let Some(prompt) = &self.prompt {
+            all["prompt_id"] = prompt.as_str().into();
+        }
+        if meter.cache != Cache::Unknown {
+            let [_, _, written, read] = meter.usage;
+            let is_warm = meter.cache == Cache::Warm;
+            all["prompt_cache"] = json!({"warm": is_warm, "caching_observed": written + read > 0});
+        }
+        all
     }
 
     /// Runs the command, if there is one; once more if it runs already.
@@ -168,6 +189,54 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+
+    #[test]
+    fn the_command_gets_what_the_client_gives_it() {
+        let meter = Meter {
+            context: 20_000,
+            window: 200_000,
+            cost: Some(0.5),
+            cache: Cache::Warm,
+            api: 1_200,
+            usage: [10, 20, 30, 40],
+        };
+        let line = StatusLine {
+            model: "claude-opus-4-6".to_owned(),
+            meter,
+            added: vec!["/more".to_owned()],
+            effort: Some("high".to_owned()),
+            prompt: Some("p1".to_owned()),
+            lines: (3, 1),
+            ..StatusLine::default()
+        };
+        let folder = Path::new("/x/demo");
+        let wanted = json!({
+            "hook_event_name": "Status", "session_id": "id",
+            "transcript_path": "/h/projects/-x-demo/id.jsonl", "cwd": "/x/demo",
+            "model": {"id": "claude-opus-4-6", "display_name": "claude-opus-4-6"},
+            "workspace": {
+                "current_dir": "/x/demo", "project_dir": "/x/demo", "added_dirs": ["/more"],
+            },
+            "version": env!("CARGO_PKG_VERSION"), "output_style": {"name": "default"},
+            "cost": {
+                "total_cost_usd": 0.5, "total_duration_ms": 0, "total_api_duration_ms": 1_200,
+                "total_lines_added": 3, "total_lines_removed": 1,
+            },
+            "context_window": {
+                "total_input_tokens": 80, "total_output_tokens": 20,
+                "context_window_size": 200_000,
+                "current_usage": {
+                    "input_tokens": 10, "output_tokens": 20,
+                    "cache_creation_input_tokens": 30, "cache_read_input_tokens": 40,
+                },
+                "used_percentage": 10, "remaining_percentage": 90,
+            },
+            "exceeds_200k_tokens": false, "fast_mode": false, "thinking": {"enabled": false},
+            "effort": {"level": "high"}, "prompt_id": "p1",
+            "prompt_cache": {"warm": true, "caching_observed": true},
+        });
+        assert_eq!(line.json("id", folder, Path::new("/h")), wanted);
+    }
 
     #[test]
     fn what_stays_in_the_background_holds_nothing_up() {
