@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flate2::{Decompress, FlushDecompress, Status};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::scan;
@@ -53,8 +54,14 @@ fn has_its_name(file: File, name: &[u8]) -> io::Result<bool> {
             _ => {}
         }
     }
-    let hex: String = sum.finish().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(unpack.total_in() == size && hex.as_bytes() == name)
+    Ok(unpack.total_in() == size && has_digits(&sum.finish(), name))
+}
+
+/// Whether these are the hexadecimal digits of a hash.
+fn has_digits(hash: &[u8], digits: &[u8]) -> bool {
+    let digit = |number: u8| char::from_digit(number.into(), 16);
+    let wanted = hash.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    wanted.eq(digits.iter().map(|digit| Some(char::from(*digit))))
 }
 
 /// Whether a file ends with the hash of what is before it; the hash has so many digits.
@@ -84,7 +91,7 @@ impl Sum {
 
     fn finish(self) -> Vec<u8> {
         match self {
-            Sum::Short(sum) => sum.finish().to_vec(),
+            Sum::Short(sum) => sum.finalize().to_vec(),
             Sum::Long(sum) => sum.finalize().to_vec(),
         }
     }
@@ -93,7 +100,7 @@ impl Sum {
 impl Write for Sum {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Sum::Short(sum) => sum.add(bytes),
+            Sum::Short(sum) => sum.update(bytes),
             Sum::Long(sum) => sum.update(bytes),
         }
         Ok(bytes.len())
@@ -101,82 +108,6 @@ impl Write for Sum {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// SHA-1, against damage and not against attacks.
-struct Sha1 {
-    state: [u32; 5],
-    /// The bytes that do not fill a block yet.
-    rest: Vec<u8>,
-    length: u64,
-}
-
-const BLOCK: usize = 64;
-
-impl Sha1 {
-    fn new() -> Sha1 {
-        let state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
-        Sha1 { state, rest: Vec::with_capacity(BLOCK), length: 0 }
-    }
-
-    fn add(&mut self, mut bytes: &[u8]) {
-        self.length += bytes.len() as u64;
-        if !self.rest.is_empty() {
-            let (first, after) = bytes.split_at(bytes.len().min(BLOCK - self.rest.len()));
-            self.rest.extend(first);
-            bytes = after;
-            if let Ok(block) = self.rest.as_slice().try_into() {
-                mix(&mut self.state, block);
-                self.rest.clear();
-            }
-        }
-        while let Some((block, after)) = bytes.split_first_chunk() {
-            mix(&mut self.state, block);
-            bytes = after;
-        }
-        self.rest.extend(bytes);
-    }
-
-    fn finish(mut self) -> [u8; 20] {
-        let bits = self.length * 8;
-        self.add(&[0x80]);
-        while self.rest.len() != BLOCK - 8 {
-            self.add(&[0]);
-        }
-        self.add(&bits.to_be_bytes());
-        let mut bytes = [0; 20];
-        for (part, word) in bytes.chunks_exact_mut(4).zip(self.state) {
-            part.copy_from_slice(&word.to_be_bytes());
-        }
-        bytes
-    }
-}
-
-fn mix(state: &mut [u32; 5], block: &[u8; BLOCK]) {
-    let mut words = [0_u32; 80];
-    for (word, bytes) in words.iter_mut().zip(block.chunks_exact(4)) {
-        *word = bytes.iter().fold(0, |word, byte| (word << 8) | u32::from(*byte));
-    }
-    for at in 16..words.len() {
-        let word = words[at - 3] ^ words[at - 8] ^ words[at - 14] ^ words[at - 16];
-        words[at] = word.rotate_left(1);
-    }
-    let mut now = *state;
-    for (round, word) in words.iter().enumerate() {
-        let [first, second, third, fourth, fifth] = now;
-        let (mixed, constant) = match round / 20 {
-            0 => ((second & third) | (!second & fourth), 0x5a82_7999_u32),
-            1 => (second ^ third ^ fourth, 0x6ed9_eba1),
-            2 => ((second & third) | (second & fourth) | (third & fourth), 0x8f1b_bcdc),
-            _ => (second ^ third ^ fourth, 0xca62_c1d6),
-        };
-        let sum = first.rotate_left(5).wrapping_add(mixed).wrapping_add(constant);
-        let next = sum.wrapping_add(fifth).wrapping_add(*word);
-        now = [next, first, second.rotate_left(30), third, fourth];
-    }
-    for (word, more) in state.iter_mut().zip(now) {
-        *word = word.wrapping_add(more);
     }
 }
 
