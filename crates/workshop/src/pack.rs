@@ -153,7 +153,7 @@ fn one(
         None => path.to_owned(),
     };
     left.extend(files.skipped.iter().map(|(skipped, why)| (path(skipped), *why)));
-    let mut names = HashSet::new();
+    let mut taken = HashSet::new();
     for file in &files.files {
         let name = name_of(session, file).map(|name| match &hiding {
             Some(hiding) => name_without(Path::new(&name), &hiding.cover).to_string_lossy().into(),
@@ -167,7 +167,7 @@ fn one(
             continue;
         };
         // Without secrets, two names may be one, and some systems do not tell `a` from `A`.
-        if !names.insert(member.name.to_lowercase()) {
+        if !taken.insert(member.name.to_lowercase()) {
             left.push((path(&file.path), "another file in the pack has that name"));
             continue;
         }
