@@ -1,4 +1,5 @@
-//! Hooks that nothing waits for, those that come with a skill, and prompts that hooks must see first.
+//! Hooks that nothing waits for, those that come with a skill, and prompts that hooks must see
+//! first.
 
 use super::*;
 
