@@ -200,14 +200,18 @@ fn once_is_for_definitions_and_until_a_hook_has_succeeded() {
     let events = json!({"Stop": hook(true), "PreCompact": hook(false)});
     let mut book = HookBook::of_definition(&events, Source::User).unwrap();
     let all: Vec<Hook> = book.iter().cloned().collect();
-    all.iter().for_each(|hook| book.succeeded(hook));
+    for hook in &all {
+        book.succeeded(hook);
+    }
     assert_eq!((book.has("Stop"), book.has("PreCompact")), (false, true));
     // What is there already is not added again.
     let mut other = HookBook::default();
     other.add(events.as_object().unwrap(), Source::User);
     other.adopt(&book);
     assert_eq!(other.iter().count(), 2);
-    all.iter().for_each(|hook| other.succeeded(hook));
+    for hook in &all {
+        other.succeeded(hook);
+    }
     assert_eq!(other.iter().count(), 2);
     let odd = json!({"Stop": [{"hooks": [{"type": "http", "url": "http://localhost"}]}]});
     let why = HookBook::of_definition(&odd, Source::User).unwrap_err();

@@ -259,7 +259,9 @@ fn a_command_of_the_users_runs() {
     let mut screen = screen();
     press(&mut screen, "!npm test⏎", at(1));
     heard(&mut screen, News::Begin, 1);
-    let printed = (1..=8).map(|n| format!("ok {n} - a cord with {n} knots\n")).collect();
+    let lines: Vec<String> =
+        (1..=8).map(|number| format!("ok {number} - a cord with {number} knots\n")).collect();
+    let printed = lines.concat();
     heard(&mut screen, News::Printed(printed), 3);
     press(&mut screen, "what is typed meanwhile", at(4));
     insta::assert_snapshot!(sizes(&mut screen, 5));

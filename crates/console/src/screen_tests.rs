@@ -429,7 +429,8 @@ fn what_earlier_turns_have_folded_is_opened_too() {
         let (id, name) = (turn.to_owned(), "Bash".to_owned());
         let input = json!({"command": format!("seq {turn}")});
         heard(&mut screen, News::Call { id: id.clone(), name, input }, 1);
-        let text = (1..=9).map(|n| format!("{turn}{n}\n")).collect();
+        let lines: Vec<String> = (1..=9).map(|number| format!("{turn}{number}\n")).collect();
+        let text = lines.concat();
         let detail = json!(null);
         heard(&mut screen, News::Result { id, is_error: false, text, detail }, 1);
         heard(&mut screen, News::End(Ending::Answered), 1);

@@ -174,18 +174,10 @@ impl Prepared {
         let Prepared { config, settings, permit, .. } = self;
         notify(Notice::LeftOut { settings: settings.left_out.clone(), context: learned.left_out });
         let variable = |name: &str| settings.variable(environment, name);
-        let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
         let (cwd, home) = (&config.folders.cwd, &config.folders.home);
         let mut parts = Parts::new((model, &model_name), cwd, &id, permit);
+        ask_as_wished(&mut parts, &config, &settings, environment, main_kind.as_ref());
         let asking = &mut parts.asking;
-        asking.max_tokens = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS").unwrap_or(asking.max_tokens);
-        let thinking = config.thinking.or_else(|| number("MAX_THINKING_TOKENS"));
-        asking.thinking = model::thinking_tokens(thinking, asking.max_tokens);
-        let of_kind = main_kind.as_ref().and_then(|kind| kind.effort.clone());
-        asking.effort = config.effort.clone().or(of_kind);
-        (parts.compacts, parts.compact_at) = compacting(&config, &settings, environment);
-        parts.most_stops =
-            variable("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").and_then(|text| text.parse().ok());
         parts.prompt = prompt_of(&config, main_kind.as_ref(), &learned.context.surroundings);
         asking.system = prompt::system(&parts.prompt, &learned.context.surroundings);
         parts.instructions = learned.loaded;
@@ -260,6 +252,26 @@ fn reminder_of(wishes: &Wishes, context: &Context) -> String {
         return context.reminder.clone();
     }
     format!("{}\n{}", context.reminder, tagged(&context.surroundings))
+}
+
+/// How long answers, thinking and turns may be, and when the conversation is summarised.
+fn ask_as_wished(
+    parts: &mut Parts,
+    config: &SessionConfig,
+    settings: &Settings,
+    environment: &dyn Environment,
+    kind: Option<&AgentKind>,
+) {
+    let variable = |name: &str| settings.variable(environment, name);
+    let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
+    let asking = &mut parts.asking;
+    asking.max_tokens = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS").unwrap_or(asking.max_tokens);
+    let thinking = config.thinking.or_else(|| number("MAX_THINKING_TOKENS"));
+    asking.thinking = model::thinking_tokens(thinking, asking.max_tokens);
+    asking.effort = config.effort.clone().or(kind.and_then(|kind| kind.effort.clone()));
+    (parts.compacts, parts.compact_at) = compacting(config, settings, environment);
+    let most_stops = variable("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP");
+    parts.most_stops = most_stops.and_then(|text| text.parse().ok());
 }
 
 /// Whether a conversation is summarised by itself, and when.
