@@ -90,7 +90,7 @@ struct Window {
 /// this bound, reading ahead would read the whole file even where most records are skipped.
 const NEAR: u64 = 4 << 10;
 
-/// How many records are read at a time by one thread, and how many such pieces wait for each thread.
+/// How many records are read at a time by one thread, and how many such pieces wait for each.
 const FEW: usize = 512;
 const WAITING: usize = 4;
 

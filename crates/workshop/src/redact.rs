@@ -311,7 +311,7 @@ impl Others {
     }
 }
 
-/// The files that go along with a session, each with its place beside another file with its records.
+/// The files that go along with a session, each with its place beside another file of its records.
 fn files_beside(session: &Session, to: &Path, cover: &Cover) -> Vec<(Belonging, PathBuf)> {
     let roots = roots(session);
     let target = to.with_extension("");

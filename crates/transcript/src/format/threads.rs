@@ -92,7 +92,7 @@ pub fn in_order<T: Send, E>(
     in_order_within(WAITING, pieces, threads, work, take)
 }
 
-/// Like [`in_order`]; only so many results for each thread wait to be taken, because they are large.
+/// Like [`in_order`]; only so many results for each thread wait to be taken: they are large.
 pub(crate) fn in_order_within<T: Send, E>(
     waiting: usize,
     pieces: usize,
