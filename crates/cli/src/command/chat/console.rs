@@ -34,11 +34,13 @@ use ::console::composer::{Keymap, Prompt};
 use ::console::history::History;
 use ::console::input::Inputs;
 use ::console::run::{self, Backend as _, Stage};
+use ::console::screen::CommandName;
 use ::console::terminal::{Reflow, Sync, Terminal};
 use ::console::text::{Colors, Line, Span, look, safe};
 use ::console::{News, Screen, Wish};
 use agent::Session;
 use agent::drive::Note;
+use agent::host::Init;
 
 use super::demo::Lab;
 use super::{ChatArgs, demo, start};
@@ -163,16 +165,8 @@ fn once(
     let project = init.cwd.clone();
     let id = init.session.clone();
     let home = demo.map_or_else(|| world.first_home().0, |demo| demo.home.clone());
-    let history = History::open(Some(&home.join("history.jsonl")), &project, &id);
-    let mut screen = Screen::new(keymap(&home), history, command::names(&driver.slashes));
-    screen.status.model.clone_from(&model);
+    let mut screen = screen_of(&home, &init, &model, command::names(&driver.slashes));
     mode.name().clone_into(&mut screen.status.mode);
-    screen.status.branch = face::branch(Path::new(&project));
-    init.sandbox.clone_into(&mut screen.status.sandbox);
-    screen.status.meter.window = face::window(&model);
-    let folder = Path::new(&project).file_name().map(|name| name.to_string_lossy().into_owned());
-    screen.set_name(&format!("quipu – {}", folder.unwrap_or_default()));
-    screen.set_place(&project);
     greet(&mut screen, &init.cwd, &model, demo);
     if let Some(topic) = args.name.as_deref().or(past::topic(earlier.iter().chain(&spoken))) {
         screen.set_topic(topic);
@@ -285,6 +279,21 @@ fn in_terminal(
 fn keymap(home: &Path) -> Keymap {
     let is_vi = face::setting(home, "editorMode").is_some_and(|mode| mode == "vim");
     if is_vi { Keymap::Vi } else { Keymap::Emacs }
+}
+
+/// An empty screen of a session.
+fn screen_of(home: &Path, init: &Init, model: &str, commands: Vec<CommandName>) -> Screen {
+    let project = &init.cwd;
+    let history = History::open(Some(&home.join("history.jsonl")), project, &init.session);
+    let mut screen = Screen::new(keymap(home), history, commands);
+    model.clone_into(&mut screen.status.model);
+    screen.status.branch = face::branch(Path::new(project));
+    init.sandbox.clone_into(&mut screen.status.sandbox);
+    screen.status.meter.window = face::window(model);
+    let folder = Path::new(project).file_name().map(|name| name.to_string_lossy().into_owned());
+    screen.set_name(&format!("quipu – {}", folder.unwrap_or_default()));
+    screen.set_place(project);
+    screen
 }
 
 /// The first lines.

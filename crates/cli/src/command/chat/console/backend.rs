@@ -71,11 +71,17 @@ pub(super) struct Backend<'a> {
     /// Whether files may have changed since they were listed.
     is_listing_old: bool,
     /// The last answer, to be copied.
-    pub(super) answer: String,
-    is_answer_over: bool,
+    pub(super) answer: LastAnswer,
     pub(super) waker: Option<Waker>,
     pub(super) later: (Sender<News>, Receiver<News>),
     pub(super) status: status_line::StatusLine,
+}
+
+/// The last answer, as far as it has come.
+#[derive(Default)]
+pub(super) struct LastAnswer {
+    pub(super) text: String,
+    is_over: bool,
 }
 
 impl<'a> Backend<'a> {
@@ -115,8 +121,7 @@ impl<'a> Backend<'a> {
             viewer: None,
             session_rules: Vec::new(),
             is_listing_old: false,
-            answer: String::new(),
-            is_answer_over: true,
+            answer: LastAnswer::default(),
             waker: None,
             later: std::sync::mpsc::channel(),
             status,
@@ -359,10 +364,10 @@ impl<'a> Backend<'a> {
             News::Model(model) => model.clone_into(&mut self.status.model),
             News::Mode(mode) => self.mode = Mode::named(mode).unwrap_or(self.mode),
             News::Text(text) => {
-                if std::mem::take(&mut self.is_answer_over) {
-                    self.answer.clear();
+                if std::mem::take(&mut self.answer.is_over) {
+                    self.answer.text.clear();
                 }
-                self.answer.push_str(text);
+                self.answer.text.push_str(text);
             }
             _ => {}
         }
@@ -373,7 +378,7 @@ impl<'a> Backend<'a> {
         if matches!(news, News::End(_)) && std::mem::take(&mut self.is_listing_old) {
             self.list_files();
         }
-        self.is_answer_over |= matches!(news, News::BlockEnd | News::End(_));
+        self.answer.is_over |= matches!(news, News::BlockEnd | News::End(_));
     }
 }
 

@@ -179,7 +179,8 @@ pub(super) fn run<W: Write>(
             return say(backend, &format!("/{name} {rest}"), stage);
         }
         _ => {
-            stage.screen.note(look::WARN, &format!("there is no command /{name}; /help lists them"))
+            let text = format!("there is no command /{name}; /help lists them");
+            stage.screen.note(look::WARN, &text);
         }
     }
     Ok(Flow::On)
@@ -336,7 +337,7 @@ fn theme<W: Write>(rest: &str, stage: &mut Stage<'_, W>) {
 }
 
 fn copy<W: Write>(backend: &mut Backend<'_>, stage: &mut Stage<'_, W>) -> io::Result<()> {
-    if backend.answer.is_empty() {
+    if backend.answer.text.is_empty() {
         stage.screen.note(look::DIM, "there is no answer yet");
         return Ok(());
     }
@@ -349,7 +350,7 @@ fn copy<W: Write>(backend: &mut Backend<'_>, stage: &mut Stage<'_, W>) -> io::Re
         None => Multiplexer::None,
     };
     let out = stage.terminal.out();
-    out.write_all(clipboard::sequence(backend.answer.trim(), within).as_bytes())?;
+    out.write_all(clipboard::sequence(backend.answer.text.trim(), within).as_bytes())?;
     out.flush()?;
     stage.screen.note(look::DIM, "copied, if the terminal allows it");
     Ok(())
