@@ -570,8 +570,11 @@ fn has_too_large_number(text: &str) -> bool {
     while at < text.len() {
         let digits = text[at..].iter().take_while(|c| c.is_ascii_digit()).count();
         let is_file = matches!(text.get(at + digits), Some('<' | '>'));
-        let before = text[..at].iter().rev().find(|c| !matches!(c, '+' | '-'));
-        if digits > DIGITS.0 && is_file || digits > DIGITS.1 && before == Some(&'~') {
+        let is_folder = || {
+            let before = text[..at].iter().rev().find(|c| !matches!(c, '+' | '-'));
+            before == Some(&'~')
+        };
+        if digits > DIGITS.0 && is_file || digits > DIGITS.1 && is_folder() {
             return true;
         }
         at += digits.max(1);
