@@ -31,7 +31,10 @@ use crate::permit::{Mode, real};
 /// Paths that commands never see.
 const HIDDEN: &str = include_str!("../data/hidden.txt");
 /// Variables that commands never see.
-const SECRET: [&str; 24] = [
+const SECRET: [&str; 27] = [
+    "MYSQL_PWD",
+    "PGPASSWORD",
+    "REDISCLI_AUTH",
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
     "GPG_AGENT_INFO",
@@ -57,8 +60,22 @@ const SECRET: [&str; 24] = [
     "HF_TOKEN",
     "SLACK_TOKEN",
 ];
-/// How the names of others end, unless settings set them.
-const SECRET_ENDINGS: [&str; 5] = ["_TOKEN", "_SECRET", "_SECRET_KEY", "_API_KEY", "_PASSWORD"];
+/// How the names of others end, unless settings set them. The word alone counts, too.
+const SECRET_ENDINGS: [&str; 13] = [
+    "_ACCESS_KEY",
+    "_API_KEY",
+    "_APIKEY",
+    "_CREDENTIALS",
+    "_PASS",
+    "_PASSPHRASE",
+    "_PASSWD",
+    "_PASSWORD",
+    "_PAT",
+    "_PRIVATE_KEY",
+    "_SECRET",
+    "_SECRET_KEY",
+    "_TOKEN",
+];
 /// Variables that say where something is that is usually elsewhere.
 const MOVED: [(&str, &str); 17] = [
     ("AWS_CONFIG_FILE", "~/.aws/config"),
@@ -248,7 +265,11 @@ impl Guard {
             for (folder, view) in folders.iter().zip(views) {
                 sight.views.push((folder.clone(), view));
                 let git = repository::of_worktree(folder);
-                protected.extend(git.iter().flat_map(|git| repository::obeyed(git)));
+                // A link cannot be mounted over; it is put back.
+                let of_git = git.iter().flat_map(|git| repository::obeyed(git));
+                protected.extend(of_git.filter_map(|path| {
+                    if path.is_symlink() { fs::canonicalize(path).ok() } else { Some(path) }
+                }));
                 writable.push(folder.clone());
                 writable.extend(git.clone());
                 sight.gits.extend(git);
@@ -357,7 +378,7 @@ pub(crate) fn listed(home: Option<&Path>) -> impl Iterator<Item = PathBuf> {
 
 /// Whether the name of a variable says that its value is secret.
 fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
+    let name = format!("_{}", name.to_ascii_uppercase());
     SECRET_ENDINGS.iter().any(|end| name.ends_with(end))
 }
 
@@ -459,9 +480,14 @@ mod tests {
 
     #[test]
     fn names_say_what_is_secret() {
-        for name in ["VAULT_TOKEN", "MY_API_KEY", "STRIPE_SECRET_KEY", "db_password"] {
+        for name in ["VAULT_TOKEN", "MY_API_KEY", "STRIPE_SECRET_KEY", "db_password", "TOKEN"] {
             assert!(is_secret(name), "{name}");
         }
-        assert!(!is_secret("PATH") && !is_secret("TOKENIZERS_PARALLELISM"));
+        for name in ["GITHUB_PAT", "S3_ACCESS_KEY", "apikey", "DEPLOY_PRIVATE_KEY"] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["PATH", "TOKENIZERS_PARALLELISM", "OLDPWD", "COMPASS", "PASSENGER_ROOT"] {
+            assert!(!is_secret(name), "{name}");
+        }
     }
 }

@@ -9,7 +9,7 @@ pub mod copies;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,7 @@ use crate::control::Backwards;
 use crate::guard::image_roots;
 use crate::hook::Hook;
 use crate::permit::real;
-use crate::tool::{Answer, Call, Site, Trouble, text};
+use crate::tool::{Answer, Call, Site, Trouble};
 
 /// How ids of calls begin that make the text of a prompt: they run before it is recorded.
 pub(crate) const EXPANSION: &str = "command-";
@@ -153,8 +153,8 @@ impl Images {
     }
 
     /// A judgement about a call, unless no image can be taken: then it is a question.
-    pub(crate) fn judged(&self, call: &Call, judgement: Judgement) -> Judgement {
-        if call.name != "Bash" || judgement.decision == Decision::Deny {
+    pub(crate) fn judged(&self, call: &Call, site: &Site, judgement: Judgement) -> Judgement {
+        if reach(call, site) != Some(Reach::All) || judgement.decision == Decision::Deny {
             return judgement;
         }
         let mut inner = self.inner();
@@ -377,16 +377,11 @@ fn now() -> SystemTime {
 
 /// What a call changes; None if it changes nothing.
 fn reach(call: &Call, site: &Site) -> Option<Reach> {
-    let path = |name: &str| {
-        let path: &Path = &site.path(text(call, name));
-        Reach::File(real(path))
-    };
-    match call.name.as_str() {
-        "Bash" => Some(Reach::All),
-        "Edit" | "MultiEdit" | "Write" => Some(path("file_path")),
-        "NotebookEdit" => Some(path("notebook_path")),
-        _ => None,
+    let access = site.tools.find(&call.name)?.access(call, site);
+    if access.runs.is_some() {
+        return Some(Reach::All);
     }
+    access.writes.first().map(|path| Reach::File(real(path)))
 }
 
 /// Runs a call between two images.

@@ -168,7 +168,7 @@ fn with_place<T>(site: &Site, resolved: &Resolved, judge: impl FnOnce(&Place<'_>
 
 /// The rule that would have allowed a call.
 pub(crate) fn suggestion(tool: &str, access: &Access, judgement: &Judgement) -> String {
-    if judgement.why.ends_with(rules::UNDECIDED) {
+    if judgement.why.contains(rules::UNDECIDED) {
         return tool.to_owned();
     }
     let first = judgement.parts.iter().find(|part| part.decision != rules::Decision::Allow);

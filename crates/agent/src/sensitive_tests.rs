@@ -46,6 +46,16 @@ fn what_decides_what_programs_do() {
         ".teamcity/settings.kts",
         ".codex/config.toml",
         "opencode.json",
+        ".gitpod.yml",
+        ".build.yml",
+        "Jenkinsfile.release",
+        ".tekton/run.yaml",
+        ".nvim/init.lua",
+        ".mise/config.toml",
+        ".autoenv.zsh",
+        ".lintstagedrc.js",
+        ".clinerules/a.md",
+        ".github/instructions/a.md",
     ] {
         assert!(is(path), "{path}");
     }

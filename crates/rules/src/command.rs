@@ -2,6 +2,8 @@
 //!
 //! Invariant: a rule that denies or asks sees a command under every name that is known here.
 
+use std::collections::HashSet;
+
 use crate::git;
 use crate::hidden::hides;
 use crate::program::{self, base, is_inert, is_shell, is_wrapper};
@@ -124,24 +126,7 @@ fn added_to(simple: &Simple) -> Vec<usize> {
         found.map(|(at, _)| at + 1).collect()
     };
     match words.first().map(|word| base(&word.text)) {
-        Some("xargs") => {
-            let takes = ["-n", "-P", "-L", "-s", "-d", "-E", "-a"];
-            let mut at = 1;
-            while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
-                let is_usual = matches!(&*word.text, "-I{}" | "-i" | "-i{}" | "--replace");
-                let is_next =
-                    word.text == "-I" && words.get(at + 1).is_some_and(|it| it.text == "{}");
-                // It may stand anywhere.
-                if !is_usual
-                    && !is_next
-                    && ["-I", "-i", "--replace"].iter().any(|option| word.text.starts_with(option))
-                {
-                    return vec![words.len()];
-                }
-                at += if is_next || takes.contains(&&*word.text) { 2 } else { 1 };
-            }
-            vec![at.min(words.len())]
-        }
+        Some("xargs") => added_by_xargs(words),
         Some("parallel" | "sem" | "zargs") => vec![words.len()],
         Some("fd" | "fdfind") => behind(&["-x", "-X", "--exec", "--exec-batch"]),
         Some("find") => behind(&["-exec", "-execdir", "-ok", "-okdir"]),
@@ -149,9 +134,55 @@ fn added_to(simple: &Simple) -> Vec<usize> {
     }
 }
 
+/// The same of `xargs`: behind its options, each of which may take the next word as its value.
+fn added_by_xargs(words: &[Arg]) -> Vec<usize> {
+    let (mut todo, mut seen, mut found) = (vec![1], HashSet::new(), Vec::new());
+    while let Some(at) = todo.pop().filter(|_| seen.len() <= words.len()) {
+        if !seen.insert(at) {
+            continue;
+        }
+        let Some(option) = words.get(at).filter(|word| word.text.starts_with('-')) else {
+            found.push(at.min(words.len()));
+            continue;
+        };
+        match mark(&option.text, words.get(at + 1)) {
+            // What it adds stands where this does.
+            Some((mark, taken)) if mark == "{}" => todo.push(at + 1 + taken),
+            // It may stand anywhere.
+            Some(_) => return vec![words.len()],
+            None => {
+                todo.push(at + 1);
+                let (text, is_long) = (&option.text, option.text.starts_with("--"));
+                let letters = ['n', 'P', 'L', 's', 'd', 'E', 'a'];
+                if is_long && !text.contains('=') || !is_long && text.ends_with(letters) {
+                    todo.push(at + 2);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What an option of `xargs` says is replaced, if it says that, and how many more words it takes.
+fn mark<'a>(option: &'a str, next: Option<&'a Arg>) -> Option<(&'a str, usize)> {
+    if option.starts_with("--") {
+        let value = option.split_once('=').map_or("{}", |(_, value)| value);
+        return git::means_option(option, "--replace").then_some((value, 0));
+    }
+    // Behind one of these letters, the rest is a value.
+    let at = option.find(['n', 'P', 'L', 's', 'd', 'E', 'a', 'e', 'l', 'I', 'i'])?;
+    match (option.as_bytes()[at], &option[at + 1..]) {
+        (b'I', "") => Some((next.map_or("", |next| next.text.as_str()), 1)),
+        (b'i', "") => Some(("{}", 0)),
+        (b'I' | b'i', rest) => Some((rest, 0)),
+        _ => None,
+    }
+}
+
 /// Whether a command is run by a wrapper that feeds it arguments that are not in the text.
 pub(crate) fn is_fed(simple: &Simple) -> bool {
-    simple.words.iter().take(8).any(|word| base(&word.text) == "xargs")
+    let before = simple.words.len() - unwrapped(simple).words.len();
+    simple.words.iter().take(before.max(8)).any(|word| base(&word.text) == "xargs")
 }
 
 /// What a command is and runs, as far as its text says.
@@ -190,8 +221,18 @@ pub(crate) fn names(simple: &Simple) -> Names {
             let words = words.into_iter().chain(one.words.iter().skip(1).cloned()).collect();
             todo.push((Simple { words, ..one.since_word(0) }, depth + 1));
         }
+        // Where case does not matter, it is the same program.
+        let lower = name.to_ascii_lowercase();
+        if lower != name {
+            let mut renamed = one.clone();
+            renamed.words[0].text = lower;
+            todo.push((renamed, depth + 1));
+        }
         if name == "git" {
             names.all.extend(without_options(&one));
+        }
+        if added_to(&one).is_empty() {
+            names.all.extend(without_leading(&one));
         }
         let inner = (1..one.words.len()).filter(|at| may_begin(&name, &one, *at));
         todo.extend(inner.map(|at| (one.since_word(at), depth + 1)));
@@ -318,6 +359,37 @@ pub(crate) fn runs_one_of(simple: &Simple, written: &[String]) -> bool {
     let name = base(&first.text);
     let runs_files = is_shell(name) || program::language(name).is_some() || name == "make";
     is_one(first) || runs_files && words.iter().any(is_one)
+}
+
+/// A command without the options that are the first of its words.
+fn without_leading(simple: &Simple) -> Option<Simple> {
+    let (name, words) = simple.words.split_first()?;
+    let count = words.iter().take_while(|word| is_option(word)).count();
+    let mut plain = simple.since_word(1 + count);
+    let is_other = count > 0 && !plain.words.is_empty();
+    plain.words.insert(0, name.clone());
+    is_other.then_some(plain)
+}
+
+fn is_option(word: &Arg) -> bool {
+    word.text.starts_with(['-', '+']) && word.text.len() > 1
+}
+
+/// Whether a command begins with these words if some of those behind its options are their values.
+pub(crate) fn begins_behind_values(simple: &Simple, wanted: &[&str]) -> bool {
+    let Some(((first, words), (name, verbs))) =
+        simple.words.split_first().zip(wanted.split_first())
+    else {
+        return false;
+    };
+    let is_same = base(&first.text) == *name && !verbs.is_empty();
+    let begins = |at: usize| {
+        let behind = words[at..].iter().map(|word| word.text.as_str());
+        verbs.iter().copied().eq(behind.take(verbs.len()))
+    };
+    // Every word before them is an option, or follows one.
+    let is_skipped = |at: usize| is_option(&words[at]) || (at > 0 && is_option(&words[at - 1]));
+    is_same && (1..words.len()).take_while(|at| is_skipped(at - 1)).any(begins)
 }
 
 /// A git command without the options before its verb.

@@ -191,6 +191,28 @@ pub(crate) fn runs_words(simple: &Simple) -> bool {
     is_git && verb.is_some_and(|verb| RUNNING.contains(&verb))
 }
 
+/// Those that take the name of a program as an option, or what names one.
+const TOLD: &[&str] = &[
+    "am",
+    "archive",
+    "clone",
+    "config",
+    "fetch",
+    "grep",
+    "init",
+    "ls-remote",
+    "pull",
+    "push",
+    "remote",
+    "send-email",
+];
+
+/// Whether it is git with a verb that more words could tell what to run.
+pub(crate) fn may_be_told(simple: &Simple) -> bool {
+    let verb = simple.words.get(before_verb(&simple.words)).map(|word| word.text.as_str());
+    runs_words(simple) || verb.is_some_and(|verb| TOLD.contains(&verb))
+}
+
 /// Why a command of git may run something that is not in its text. The words are those behind its
 /// name.
 pub(crate) fn hides(simple: &Simple) -> Option<&'static str> {

@@ -206,7 +206,7 @@ pub(crate) fn is_open(simple: &Simple, named: usize) -> bool {
     let name = base(&first.text);
     program::runs_anything(name)
         || matches!(name, "awk" | "gawk" | "mawk" | "nawk" | "sed" | "gsed" | "ed")
-        || (name == "git" && named < 2)
+        || (name == "git" && (named < 2 || git::may_be_told(simple)))
 }
 
 /// The content of a rule that allows a part of a command, by its text: how it begins, or all of it,

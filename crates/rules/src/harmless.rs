@@ -64,11 +64,15 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
         // Names of files that are in a file.
         "wc" if has("--f") => return None,
         // What follows links leads anywhere.
-        "grep" | "egrep" | "fgrep" if has_short('R') || has("--dereference-r") => return None,
-        "ls" if has_short('R') && (has_short('L') || has_short('H') || has("--deref")) => {
+        "grep" | "egrep" | "fgrep" if has_short('R') || has_short('S') || has("--der") => {
             return None;
         }
-        "diff" if (has_short('r') || has("--rec")) && !has("--no-dereference") => return None,
+        "ls" if (has_short('R') || has("--rec"))
+            && (has_short('L') || has_short('H') || has("--de")) =>
+        {
+            return None;
+        }
+        "diff" if (has_short('r') || has("--re")) && !has("--no-dereference") => return None,
         "find" if has("-L") || has("-H") || is("-follow") => return None,
         "date" => {
             let is_plain = |word: &Arg| {

@@ -168,20 +168,14 @@ impl Rulebook {
     pub fn closed(&self, place: &Place<'_>) -> Vec<Pattern> {
         let rules =
             self.rules.iter().filter(|rule| rule.kind != Kind::Allow && rule.tool == "Read");
-        let pattern = |rule: &Rule| {
-            Some(Pattern::new(rule.content.as_deref()?, place.root, &rule.root, place.home))
-        };
-        rules.filter_map(pattern).collect()
+        patterns(rules, place).collect()
     }
 
     /// The patterns of files that rules deny to read, or to change, as far as they are not single
     /// paths.
     pub fn denied_patterns(&self, tool: &str, place: &Place<'_>) -> Vec<Pattern> {
         let rules = self.rules.iter().filter(|rule| rule.kind == Kind::Deny && rule.tool == tool);
-        let pattern = |rule: &Rule| {
-            Some(Pattern::new(rule.content.as_deref()?, place.root, &rule.root, place.home))
-        };
-        rules.filter_map(pattern).filter(|pattern| pattern.literal.is_none()).collect()
+        patterns(rules, place).filter(|pattern| pattern.literal.is_none()).collect()
     }
 
     /// The paths that rules deny to read, or to change, as far as they are single paths.
@@ -192,6 +186,20 @@ impl Rulebook {
         };
         rules.filter_map(literal).collect()
     }
+}
+
+/// The patterns of rules, and the same where links lead the folders in which they begin.
+fn patterns<'a>(
+    rules: impl Iterator<Item = &'a Rule>,
+    place: &Place<'_>,
+) -> impl Iterator<Item = Pattern> {
+    let pattern = move |rule: &Rule| {
+        Some(Pattern::new(rule.content.as_deref()?, place.root, &rule.root, place.home))
+    };
+    rules.filter_map(pattern).flat_map(move |pattern| {
+        let led = pattern.led(place.real);
+        std::iter::once(pattern).chain(led)
+    })
 }
 
 fn judgement((decision, rule, why): Reason<'_>, parts: Vec<Part>) -> Judgement {
@@ -372,9 +380,11 @@ impl<'a> Judge<'a> {
         let real = (self.place.real)(&path);
         // The pattern itself may lead through a link.
         let real_pattern = pattern.literal.as_ref().map(|literal| (self.place.real)(literal));
+        let is_led = |led: Pattern| led.matches(&path) || led.matches(&real);
         pattern.matches(&path)
             || pattern.matches(&real)
             || real_pattern.is_some_and(|literal| real.starts_with(literal))
+            || pattern.led(self.place.real).is_some_and(is_led)
     }
 
     fn path_covered(&self, rule: &Rule, content: &str, path: &Path) -> bool {
@@ -388,6 +398,11 @@ impl<'a> Judge<'a> {
     }
 
     fn is_inside(&self, path: &Path, folders: &[PathBuf]) -> bool {
+        // Where these lead depends on who asks.
+        let is_own = |folder: &str| plain(path).starts_with(folder);
+        if ["/proc", "/dev/fd", "/dev/stdin"].into_iter().any(is_own) {
+            return false;
+        }
         let real = (self.place.real)(&plain(path));
         folders.iter().any(|folder| real.starts_with((self.place.real)(folder)))
     }

@@ -12,6 +12,10 @@ pub struct Pattern {
     exact: Vec<GlobMatcher>,
     /// The path that it means, if it means a single one and all below it.
     pub literal: Option<PathBuf>,
+    /// The folder in which it begins, what follows, and whether that may be anywhere below.
+    start: PathBuf,
+    open: String,
+    is_anywhere: bool,
 }
 
 impl Pattern {
@@ -30,11 +34,34 @@ impl Pattern {
             let is_name = !text.trim_end_matches('/').contains('/');
             (cwd, text, is_name)
         };
+        let (mut base, mut rest) = (base, rest);
+        while let Some((first, more)) = rest.split_once('/').filter(|_| !is_anywhere) {
+            match first {
+                "." | "" => {}
+                ".." => base = base.parent().unwrap_or(base),
+                _ => break,
+            }
+            rest = more;
+        }
+        Pattern::below(base, rest, is_anywhere)
+    }
+
+    fn below(base: &Path, rest: &str, is_anywhere: bool) -> Pattern {
         let rest = rest.trim_end_matches('/');
         let folder = rest.strip_suffix("/**").or((rest == "**").then_some(""));
         let stem = folder.unwrap_or(rest);
-        let is_literal = !stem.contains(['*', '?', '[', '{']) && !is_anywhere;
+        let has_signs = |text: &str| text.contains(['*', '?', '[', '{']);
+        let is_literal = !has_signs(stem) && !is_anywhere;
         let literal = is_literal.then(|| plain(&base.join(stem)));
+        let (mut start, mut open) = (base.to_owned(), rest);
+        while let Some((first, more)) = open.split_once('/').filter(|_| !is_anywhere) {
+            if has_signs(first) || first.contains('\\') {
+                break;
+            }
+            start.push(first);
+            open = more;
+        }
+        let open = open.to_owned();
         let base = globset::escape(&base.to_string_lossy());
         let base = base.trim_end_matches('/');
         let inner =
@@ -49,7 +76,15 @@ impl Pattern {
         let all = |ignores_case: bool| {
             texts.iter().filter_map(|text| matcher(text, ignores_case)).collect()
         };
-        Pattern { matchers: all(true), exact: all(false), literal }
+        Pattern { matchers: all(true), exact: all(false), literal, start, open, is_anywhere }
+    }
+
+    /// The same pattern where links lead the folder in which it begins; None if that is the same
+    /// folder, or if it means a single path.
+    pub(crate) fn led(&self, real: &dyn Fn(&Path) -> PathBuf) -> Option<Pattern> {
+        let start = real(&self.start);
+        let is_other = self.literal.is_none() && start != self.start;
+        is_other.then(|| Pattern::below(&start, &self.open, self.is_anywhere))
     }
 
     /// Whether a path matches with the letters as they are: another one is another file.

@@ -12,10 +12,17 @@ use brush_parser::ast::{
 use brush_parser::word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource};
 use brush_parser::{Parser, ParserOptions};
 
+use crate::quote::single_quoted;
+
 /// Longer commands are not taken apart.
 const LONGEST: usize = 10_000;
 /// Nor are commands that are nested deeper.
 const DEEPEST: usize = 20;
+/// Nor are those with more words that something may be nested in.
+const OPENING: usize = 100;
+/// These words.
+const OPENERS: [&str; 10] =
+    ["case", "coproc", "elif", "for", "function", "if", "select", "time", "until", "while"];
 
 /// A command, taken apart.
 #[derive(Debug, Default)]
@@ -30,6 +37,7 @@ pub(crate) struct Parsed {
 
 /// A simple command.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is true of a command or not")]
 pub(crate) struct Simple {
     /// Its words, without quotes.
     pub(crate) words: Vec<Arg>,
@@ -46,6 +54,8 @@ pub(crate) struct Simple {
     pub(crate) is_piped: bool,
     /// Whether it is given something to read: a file, a text, or what another command prints.
     pub(crate) has_input: bool,
+    /// Whether it may run more than once, each time where the last time has left it.
+    pub(crate) is_repeated: bool,
 }
 
 /// A word.
@@ -105,9 +115,11 @@ impl Simple {
     }
 }
 
-/// A word in which blanks do not end it.
+/// A word in which blanks do not end it, and that is none that a quote of its own ends.
 fn quoted(word: &str) -> String {
-    if word.is_empty() || word.contains(char::is_whitespace) {
+    if word.contains(['\'', '"']) {
+        single_quoted(word)
+    } else if word.is_empty() || word.contains(char::is_whitespace) {
         format!("'{word}'")
     } else {
         word.to_owned()
@@ -124,6 +136,7 @@ pub(crate) fn parse(text: &str) -> Parsed {
         chain: 0,
         is_piped: false,
         has_input: false,
+        is_repeated: false,
     };
     walk.text(text);
     parsed
@@ -136,6 +149,7 @@ struct Walk<'a> {
     chain: usize,
     is_piped: bool,
     has_input: bool,
+    is_repeated: bool,
 }
 
 impl Walk<'_> {
@@ -158,13 +172,15 @@ impl Walk<'_> {
             chain: self.chain,
             is_piped: self.is_piped,
             has_input: self.has_input,
+            is_repeated: self.is_repeated,
         });
     }
 
     fn text(&mut self, text: &str) {
         // Other characters are blanks or newlines to some and not to others.
         let is_odd = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_odd_blank(c);
-        if text.len() > LONGEST || text.chars().any(is_odd) || is_too_deep(text) {
+        let is_odd = text.chars().any(is_odd) || has_too_large_number(text);
+        if text.len() > LONGEST || is_odd || is_too_deep(text) {
             return self.doubt("it cannot be parsed");
         }
         let options = ParserOptions::default();
@@ -248,6 +264,7 @@ impl Walk<'_> {
             chain: self.chain,
             is_piped: self.is_piped,
             has_input: self.has_input,
+            is_repeated: self.is_repeated,
             ..Simple::default()
         }
     }
@@ -272,8 +289,10 @@ impl Walk<'_> {
                 }
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                let was_repeated = std::mem::replace(&mut self.is_repeated, true);
                 self.list(&clause.0);
                 self.list(&clause.1.list);
+                self.is_repeated = was_repeated;
             }
             CompoundCommand::ForClause(clause) => {
                 for word in clause.values.iter().flatten() {
@@ -321,12 +340,13 @@ impl Walk<'_> {
             }
             simple.words.push(name);
         }
-        let mut may_be_variable = false;
+        let may_be_variable = |word: &Word| word.value.ends_with('}');
+        let mut may_set = command.word_or_name.as_ref().is_some_and(may_be_variable);
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
-            if may_be_variable && matches!(item, Item::IoRedirect(_)) {
+            if may_set && matches!(item, Item::IoRedirect(_)) {
                 self.doubt("a redirection in it may set a variable");
             }
-            may_be_variable = matches!(item, Item::Word(word) if word.value.ends_with('}'));
+            may_set = matches!(item, Item::Word(word) if may_be_variable(word));
             self.item(item, &mut simple);
         }
         self.parsed.parts.push(simple);
@@ -461,11 +481,10 @@ impl Walk<'_> {
             WordPiece::Text(text) if !is_bare => arg.quoted(text),
             WordPiece::Text(text) => {
                 arg.text.push_str(text);
-                if text.contains(SIGNS) {
-                    arg.is_pattern = true;
-                    if text.contains('(') {
-                        self.doubt("it contains a pattern that cannot be judged");
-                    }
+                arg.is_pattern |= text.contains(SIGNS);
+                // With `extglob`, that is a pattern without such a sign, too.
+                if text.contains('(') {
+                    self.doubt("it contains a pattern that cannot be judged");
                 }
             }
             WordPiece::SingleQuotedText(text) => arg.quoted(text),
@@ -478,6 +497,7 @@ impl Walk<'_> {
                 arg.text.push('~');
                 if !matches!(tilde, brush_parser::word::TildeExpr::Home) {
                     arg.is_unknown = true;
+                    self.doubt("it names a folder that is not in its text");
                 }
             }
             WordPiece::ParameterExpansion(ParameterExpr::Parameter {
@@ -538,6 +558,30 @@ fn is_odd_blank(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
+/// The most digits of the number of a file that the parser can hold, and of a folder behind a
+/// tilde: it ends the program at larger ones.
+const DIGITS: (usize, usize) = (9, 18);
+
+/// Whether a text holds a number where the parser expects one that is not so large.
+fn has_too_large_number(text: &str) -> bool {
+    // A newline behind a backslash is nothing, also in a number.
+    let text: Vec<char> = text.replace("\\\n", "").chars().collect();
+    let mut at = 0;
+    while at < text.len() {
+        let digits = text[at..].iter().take_while(|c| c.is_ascii_digit()).count();
+        let is_file = matches!(text.get(at + digits), Some('<' | '>'));
+        let is_folder = || {
+            let before = text[..at].iter().rev().find(|c| !matches!(c, '+' | '-'));
+            before == Some(&'~')
+        };
+        if digits > DIGITS.0 && is_file || digits > DIGITS.1 && is_folder() {
+            return true;
+        }
+        at += digits.max(1);
+    }
+    false
+}
+
 /// Whether a word ends a here document where it is written, whoever reads it.
 fn is_plain_end(word: &str) -> bool {
     let quoted = ['"', '\'']
@@ -547,8 +591,13 @@ fn is_plain_end(word: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 
-/// Whether brackets are nested so deep that parsing takes long.
+/// Whether it may be nested so deep that parsing takes long, or more stack than there is.
 fn is_too_deep(text: &str) -> bool {
+    // What ends them is not counted: it may be a word like any other.
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    if words.filter(|word| OPENERS.contains(word)).count() > OPENING {
+        return true;
+    }
     let (mut depth, mut deepest) = (0_usize, 0);
     for c in text.chars() {
         match c {

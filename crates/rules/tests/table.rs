@@ -15,6 +15,8 @@ fn real(path: &Path) -> PathBuf {
         ("/home/dev/demo/src/link", "/etc"),
         ("/home/dev/demo/hidden-link", "/home/dev/demo/secrets"),
         ("/home/dev/demo/a/b/up", "/home/dev/demo"),
+        // Of whoever asks; of a command, it may be another one.
+        ("/proc/self/cwd", "/home/dev/demo"),
     ];
     for (link, to) in links {
         if let Ok(rest) = path.strip_prefix(link) {
@@ -177,6 +179,21 @@ fn a_rule_that_is_suggested_allows_that_and_not_anything() {
     }
 }
 
+#[test]
+fn what_is_nested_too_deep_or_too_long_is_a_question_soon() {
+    for text in [
+        "if ".repeat(3_300),
+        "while ".repeat(1_600),
+        "case x in x) ".repeat(760),
+        "until if ".repeat(1_000),
+        format!("{}ls", "cd a && ".repeat(1_200)),
+        format!("{}rm x{}", "if ls; then ".repeat(200), "; fi".repeat(200)),
+    ] {
+        let judged = judged(&Rulebook::default(), Mode::Default, "Bash", &text);
+        assert_eq!(judged.decision, Decision::Ask, "{}", &text[..20]);
+    }
+}
+
 /// Pieces of shell, from which commands are made.
 fn piece() -> impl Strategy<Value = String> {
     let fixed = [
@@ -256,6 +273,11 @@ fn piece() -> impl Strategy<Value = String> {
         "'a[$(rm x)]'",
         "'r\"\"m x'",
         "'git \"push\"'",
+        "99999999999>x",
+        "~99999999999999999999",
+        "xargs -rn 1",
+        "nice nice nice nice nice nice nice nice",
+        "@(",
     ];
     prop_oneof![4 => prop::sample::select(fixed.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
 }

@@ -21,9 +21,12 @@ const NEW_FILE: [i32; 2] = [0o100, 0o20_000_000];
 /// `FS_IOC_SETFLAGS`, its form for 32 bits, `FS_IOC_FSSETXATTR` and `FS_IOC_SETVERSION`.
 const FLAGS_OF_FILES: [libc::Ioctl; 4] = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4008_7602];
 
+/// What is said to mean all processes of a user: `PRIO_USER`, and the same for disks.
+const OF_USER: [(libc::c_long, i32); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+
 /// Refuses these system calls from now on.
 pub(crate) fn apply(spec: &Spec, layers: &Layers) -> io::Result<()> {
-    let mut rules = refused(spec);
+    let mut rules = refused(spec, layers);
     rules.extend(conditional(spec, layers)?);
     let answer = |rules: Rules, errno: i32| -> io::Result<BpfProgram> {
         let action = SeccompAction::Errno(errno.unsigned_abs());
@@ -63,7 +66,7 @@ fn other_table() -> BpfProgram {
 }
 
 /// Calls that are always refused.
-fn refused(spec: &Spec) -> Rules {
+fn refused(spec: &Spec, layers: &Layers) -> Rules {
     let mut calls = vec![
         libc::SYS_ptrace,
         libc::SYS_process_vm_readv,
@@ -119,6 +122,21 @@ fn refused(spec: &Spec) -> Rules {
         libc::SYS_modify_ldt,
         libc::SYS_kexec_file_load,
     ]);
+    // Without a namespace of their own: memory, messages and semaphores of other programs.
+    if !layers.namespaces {
+        calls.extend([
+            libc::SYS_shmat,
+            libc::SYS_shmctl,
+            libc::SYS_msgsnd,
+            libc::SYS_msgrcv,
+            libc::SYS_msgctl,
+            libc::SYS_semop,
+            libc::SYS_semtimedop,
+            libc::SYS_semctl,
+            libc::SYS_mq_open,
+            libc::SYS_mq_unlink,
+        ]);
+    }
     if spec.metadata == Metadata::Fixed {
         calls.extend([
             libc::SYS_fchmod,
@@ -181,11 +199,15 @@ fn conditional(spec: &Spec, layers: &Layers) -> io::Result<Rules> {
         let netlink = vec![when(0, Eq, libc::AF_NETLINK)?, when(2, Ne, libc::NETLINK_ROUTE)?];
         rules.insert(libc::SYS_socket, vec![all(others)?, all(netlink)?]);
     }
-    // One end of a pair of datagram sockets can send to any socket.
-    let datagram = when(1, MaskedEq(0xf), libc::SOCK_DGRAM)?;
+    // Pairs of no other family; and one end of a pair of datagram sockets, which the kernel also
+    // makes of raw ones, can send to any socket.
+    let mut pairs = vec![all(vec![when(0, Ne, libc::AF_UNIX)?])?];
     if spec.sockets == Sockets::Pairs {
-        rules.insert(libc::SYS_socketpair, vec![all(vec![datagram])?]);
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            pairs.push(all(vec![when(1, MaskedEq(0xf), kind)?])?);
+        }
     }
+    rules.insert(libc::SYS_socketpair, pairs);
     let spaces = [
         libc::CLONE_NEWNS,
         libc::CLONE_NEWCGROUP,
@@ -197,8 +219,26 @@ fn conditional(spec: &Spec, layers: &Layers) -> io::Result<Rules> {
     ];
     let space = |flag: &i32| all(vec![when(0, MaskedEq(u64::from(flag.cast_unsigned())), *flag)?]);
     rules.insert(libc::SYS_clone, spaces.iter().map(space).collect::<io::Result<_>>()?);
-    // Limits of other processes.
-    rules.insert(libc::SYS_prlimit64, vec![all(vec![when(0, Ne, 0)?])?]);
+    // Limits of other processes; without namespaces, also how much the system gives to them.
+    let others = |argument: u8| -> io::Result<Vec<SeccompRule>> {
+        Ok(vec![all(vec![when(argument, Ne, 0)?])?])
+    };
+    rules.insert(libc::SYS_prlimit64, others(0)?);
+    if !layers.namespaces {
+        for (call, argument) in [
+            (libc::SYS_setpriority, 1),
+            (libc::SYS_ioprio_set, 1),
+            (libc::SYS_sched_setaffinity, 0),
+            (libc::SYS_sched_setparam, 0),
+            (libc::SYS_sched_setscheduler, 0),
+            (libc::SYS_sched_setattr, 0),
+        ] {
+            rules.insert(call, others(argument)?);
+        }
+        for (call, kind) in OF_USER {
+            rules.entry(call).or_default().push(all(vec![when(0, Eq, kind)?])?);
+        }
+    }
     // Device nodes, and files with which everybody gets the rights of their owner.
     let nodes = |argument: u8| -> io::Result<Vec<SeccompRule>> {
         let kinds = [libc::S_IFCHR, libc::S_IFBLK].map(|kind| {

@@ -132,6 +132,12 @@ pub enum Gap {
     Signals,
     /// System calls are not filtered: sockets of other programs can be used.
     Calls,
+    /// Landlock is missing: a pipe with a name can be written to although its folder is read-only.
+    Pipes,
+    /// What commands use up is not limited.
+    Limits,
+    /// What leaves the group of its command does not end with the session.
+    Lasting,
 }
 
 impl Gap {
@@ -147,6 +153,9 @@ impl Gap {
             Gap::Loopback => "without the network, commands have no loopback either",
             Gap::Signals => "commands can signal your other processes",
             Gap::Calls => "commands can use the sockets of other programs",
+            Gap::Pipes => "commands can write to pipes of other programs that have a name",
+            Gap::Limits => "what commands use up is not limited",
+            Gap::Lasting => "what leaves the group of its command goes on after the session",
         }
     }
 }
@@ -155,7 +164,7 @@ impl Layers {
     /// What is not enforced.
     pub fn gaps(&self) -> Vec<Gap> {
         if self.seatbelt {
-            return vec![Gap::Processes];
+            return vec![Gap::Processes, Gap::Loopback, Gap::Limits, Gap::Lasting];
         }
         if !self.namespaces && self.landlock == 0 && !self.seccomp {
             return vec![Gap::Everything];
@@ -164,6 +173,7 @@ impl Layers {
         let mut open = |is_open: bool, gap: Gap| gaps.extend(is_open.then_some(gap));
         open(!self.namespaces && self.landlock == 0, Gap::Writing);
         open(!self.namespaces && self.landlock > 0, Gap::Metadata);
+        open(self.namespaces && self.landlock == 0, Gap::Pipes);
         open(!self.processes, Gap::Processes);
         open(!self.network, Gap::Loopback);
         open(!self.namespaces && self.landlock < 6, Gap::Signals);

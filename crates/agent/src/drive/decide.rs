@@ -189,7 +189,7 @@ impl Driver {
         }
         // Last: hooks know nothing of images, so this question is not theirs to answer.
         if let Some(images) = &agent.site.images {
-            judgement = images.judged(&call, judgement);
+            judgement = images.judged(&call, &agent.site, judgement);
             if images.asks(&id) {
                 return self
                     .put(agent, wanted, &judgement, host)
@@ -711,8 +711,11 @@ fn deny(agent: &mut Agent, call: &Call, judgement: &rules::Judgement, host: &mut
     agent.count_denial(call);
     let access = agent.site.tools.find(&call.name).map(|tool| tool.access(call, &agent.site));
     let rule = suggestion(&call.name, &access.unwrap_or_default(), judgement);
-    // A rule that asks wins over one that allows.
-    let is_open = judgement.decision == Decision::Ask && judgement.rule.is_none();
+    // A rule that asks wins over one that allows. In a mode that does not ask, what would be a
+    // question is refused already.
+    let mode = *agent.site.mode.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_question = judgement.decision == Decision::Ask || mode == Mode::DontAsk;
+    let is_open = is_question && judgement.rule.is_none();
     let (tool, why) = (call.name.clone(), judgement.why.clone());
     host.event(&agent.id, &Event::Denied { tool, why, rule: is_open.then_some(rule) });
 }

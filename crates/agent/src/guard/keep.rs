@@ -28,6 +28,8 @@ pub(crate) struct Kept {
     /// What commands cannot change.
     fixed: Vec<PathBuf>,
     files: BTreeMap<PathBuf, Inner>,
+    /// Where links of these names led.
+    led: Vec<PathBuf>,
     /// What may not be made.
     missing: Vec<PathBuf>,
     /// Folders that could not be read before.
@@ -99,6 +101,16 @@ impl Kept {
             for path in view.found.iter().map(|found| &found.path).chain(&view.locked) {
                 kept.note(path);
             }
+            let links = view.found.iter().filter(|found| found.is_link);
+            let led = links.filter_map(|found| fs::canonicalize(&found.path).ok());
+            let folders = &kept.folders;
+            // Not what contains a folder of the session.
+            let is_inner = |path: &PathBuf| {
+                folders.iter().any(|folder| path.starts_with(folder) && path != folder)
+            };
+            let led: Vec<PathBuf> = led.filter(is_inner).collect();
+            led.iter().for_each(|path| kept.note(path));
+            kept.led.extend(led);
         }
         for path in &of_gits {
             kept.note(path);
@@ -162,6 +174,8 @@ impl Kept {
             let found = view.found.iter().map(|found| &found.path);
             self.take_new(found.chain(&view.locked), &mut taken);
         }
+        let is_folder = |path: &&PathBuf| path.is_dir() && !path.is_symlink();
+        self.take_new(self.led.iter().filter(is_folder), &mut taken);
         let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
         self.take_new(self.missing.iter().filter(is_there), &mut taken);
         for git in &self.gits {

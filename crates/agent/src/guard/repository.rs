@@ -36,6 +36,7 @@ pub(crate) fn obeyed(git: &Path) -> Vec<PathBuf> {
         paths.filter(|path| path.symlink_metadata().is_ok()).collect()
     };
     let mut found = of(git, &OF_GIT);
+    found.extend(linked_hooks(git));
     found.extend(named(git));
     let steps = |git: &Path| Some(git.join(STEPS)).filter(|steps| runs_commands(steps));
     found.extend(steps(git));
@@ -63,22 +64,51 @@ pub(crate) fn obeyed(git: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Hooks and further configurations in the repository that its configuration names.
+/// Where hooks of a repository that are links lead in it.
+fn linked_hooks(git: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(git.join("hooks")).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let Some(root) = git.parent().and_then(|root| fs::canonicalize(root).ok()) else {
+        return Vec::new();
+    };
+    let files = links.filter_map(|entry| fs::canonicalize(entry.path()).ok());
+    files.filter(|path| path.starts_with(&root) && path.is_file()).collect()
+}
+
+/// The links on the way to a path below a folder.
+fn links_to(path: &Path, root: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().take_while(|above| above.starts_with(root) && *above != root);
+    above.filter(|above| above.is_symlink()).map(Path::to_owned).collect()
+}
+
+/// Hooks and further configurations in the repository that its configuration names, and links on
+/// the way to them.
 fn named(git: &Path) -> Vec<PathBuf> {
     let Ok(text) = files::read_text(git.join("config"), LONGEST) else { return Vec::new() };
     let Some(root) = git.parent() else { return Vec::new() };
     let paths = text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
-        let value = value.trim().trim_matches('"');
         let key = key.rsplit(']').next().unwrap_or(key).trim();
-        match key.to_ascii_lowercase().as_str() {
-            "hookspath" => Some(root.join(value)),
-            "path" => Some(git.join(value)),
-            _ => None,
-        }
+        let around = match key.to_ascii_lowercase().as_str() {
+            "hookspath" => root,
+            "path" => git,
+            _ => return None,
+        };
+        // A remark may follow.
+        let plain = value.split(['#', ';']).next().unwrap_or_default();
+        let both = [value, plain].map(|value| around.join(value.trim().trim_matches('"')));
+        Some(both)
     });
-    let real = paths.filter_map(|path| fs::canonicalize(path).ok());
-    real.filter(|path| path.starts_with(root) && path != root && !git.starts_with(path)).collect()
+    let mut found = Vec::new();
+    for path in paths.flatten() {
+        for path in links_to(&path, root).into_iter().chain(fs::canonicalize(path)) {
+            let is_inside = path.starts_with(root) && path != root && !git.starts_with(&path);
+            if is_inside && !found.contains(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found
 }
 
 /// Whether a list of steps of a rebase runs commands.

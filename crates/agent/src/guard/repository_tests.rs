@@ -100,3 +100,24 @@ fn git_runs_nothing_where_no_repository_says_so() {
     fs::write(root.join("a/.git/hooks/post-index-change"), "").unwrap();
     assert!(!runs_nothing(&root.join("a"), None));
 }
+
+#[cfg(unix)]
+#[test]
+fn hooks_that_are_links_are_obeyed_where_they_lead() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let git = root.join(".git");
+    fs::create_dir_all(&git).unwrap();
+    fs::create_dir_all(root.join("scripts/hooks")).unwrap();
+    fs::write(root.join("scripts/check.sh"), "").unwrap();
+    symlink("../scripts/hooks", git.join("hooks")).unwrap();
+    symlink("../check.sh", root.join("scripts/hooks/pre-commit")).unwrap();
+    symlink("/etc/passwd", root.join("scripts/hooks/pre-push")).unwrap();
+    symlink("scripts", root.join("tools")).unwrap();
+    fs::write(git.join("config"), "[core]\n\thooksPath = tools/hooks ; ours\n").unwrap();
+    let mut found = obeyed(&git);
+    found.sort();
+    let names = [".git/config", ".git/hooks", "scripts/check.sh", "scripts/hooks", "tools"];
+    assert_eq!(found, names.map(|name| root.join(name)));
+}

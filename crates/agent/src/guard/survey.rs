@@ -110,7 +110,10 @@ impl Survey {
             };
             let found = looked.found.iter().map(|(path, is_link)| (path.clone(), *is_link));
             let obeyed = looked.repositories.iter().flat_map(|git| repository::obeyed(git));
-            let found = found.chain(obeyed.map(|path| (path, false)));
+            let found = found.chain(obeyed.map(|path| {
+                let is_link = path.is_symlink();
+                (path, is_link)
+            }));
             view.found.extend(found.map(|(path, is_link)| Found { path, depth, is_link }));
             if looked.is_shut {
                 view.shut.push(inner);

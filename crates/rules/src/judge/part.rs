@@ -30,6 +30,11 @@ impl<'a> Judge<'a> {
         for (simple, names) in parsed.parts.iter().zip(names) {
             let around = spots.of(simple);
             hidden.extend(names.doubts.iter().copied());
+            let is_told =
+                |name: &Simple| granted::is_open(name, 1) && self.told_by_file(name, &around);
+            if names.all.iter().any(is_told) {
+                hidden.push("the name of a file may stand for an option");
+            }
             hidden.extend(self.may_name(simple, &names.all));
             let (decision, rule, why) = self.part(simple, &names.all, &around, spots.is_moved);
             parts.push(Part {
@@ -209,6 +214,9 @@ impl<'a> Judge<'a> {
                 .iter()
                 .find(|file| !is_changeable(file) || self.is_a_folder(file, spots))
             {
+                None if self.copies_over(&inner, &files, spots) => {
+                    self.without_rule("it may copy over what is in a folder already".to_owned())
+                }
                 None => (Decision::Allow, None, "the mode accepts edits".to_owned()),
                 Some(file) => self
                     .without_rule(format!("`{}` may not be changed without a question", file.text)),
@@ -264,6 +272,9 @@ impl<'a> Judge<'a> {
         if is_fed && granted::is_open(simple, named) {
             return Some("it runs a command with words that are not in its text".to_owned());
         }
+        if granted::is_open(simple, named) && self.told_by_file(simple, spots) {
+            return Some("the name of a file may stand for an option".to_owned());
+        }
         let inner = granted::inner(simple, named);
         if let Some(doubt) = inner.doubt {
             return Some(doubt.to_owned());
@@ -311,7 +322,7 @@ impl<'a> Judge<'a> {
         if let Some(word) = files.iter().find(|word| self.may_be_option(word, spots)) {
             return self.without_rule(format!("`{}` may stand for an option", word.text));
         }
-        let is_path = |file: &&&Arg| !file.text.starts_with('-') || file.text.contains('/');
+        let is_path = |file: &&&Arg| !file.text.starts_with('-') || file.text.contains(['/', '=']);
         let outside = |file: &&&Arg| {
             let text = file.text.split_once('=').map_or(file.text.as_str(), |(_, value)| value);
             let text = if file.text.starts_with('-') { text } else { &file.text };
@@ -338,6 +349,43 @@ impl<'a> Judge<'a> {
                 entries.is_some_and(|entries| entries.iter().all(is_readable))
             })
         })
+    }
+
+    /// Whether a copy in a folder may go where a link there leads, or to a file that decides what
+    /// programs do.
+    fn copies_over(&self, simple: &Simple, files: &[&Arg], spots: &[PathBuf]) -> bool {
+        let is_copy = simple.words.first().is_some_and(|word| word.text == "cp");
+        let Some((into, sources)) = files.split_last().filter(|_| is_copy) else { return false };
+        let is_deep = simple
+            .words
+            .iter()
+            .any(|word| word.text.starts_with('-') && word.text.contains(['r', 'R', 'a']));
+        let is_filled = |folder: &Path| {
+            let real = (self.place.real)(folder);
+            let entries = ["*", ".*"].map(|sign| (self.place.fitting)(&real.join(sign)));
+            entries.into_iter().any(|found| {
+                // The folder around it is among those that begin with a dot.
+                found.is_none_or(|found| found.iter().any(|path| path.starts_with(&real)))
+            })
+        };
+        let goes_wrong = |source: &Arg, into: &Path| {
+            let is_whole = source.text.ends_with('.');
+            let names = self.meant(source, spots).unwrap_or_default();
+            let targets = names.iter().filter_map(|path| Some(into.join(path.file_name()?)));
+            let whole = is_whole.then(|| into.to_owned());
+            targets
+                .chain(whole)
+                .any(|target| !self.may_change(&target) || (is_deep && is_filled(&target)))
+        };
+        spots
+            .iter()
+            .map(|spot| self.joined(into, spot))
+            .any(|into| sources.iter().any(|source| goes_wrong(source, &into)))
+    }
+
+    /// Whether a pattern among the words may become an option.
+    fn told_by_file(&self, simple: &Simple, spots: &[PathBuf]) -> bool {
+        simple.words.iter().skip(1).any(|word| self.may_be_option(word, spots))
     }
 
     fn is_a_folder(&self, word: &Arg, spots: &[PathBuf]) -> bool {
@@ -374,6 +422,9 @@ impl<'a> Judge<'a> {
             }
             if names.iter().any(|name| command::renames(name, &wanted)) {
                 return Some("it gives another name to a program that a rule forbids");
+            }
+            if names.iter().any(|name| command::begins_behind_values(name, &wanted)) {
+                return Some("behind its options, it may be a command that a rule forbids");
             }
             command::mentions(simple, &wanted)
                 .then_some("its words name a command that a rule forbids")

@@ -44,10 +44,18 @@ impl Spots {
     /// Follows a command that changes the folder.
     pub(super) fn follow(&mut self, simple: &Simple, judge: &Judge<'_>) {
         let Some((name, words)) = simple.words.split_first() else { return };
-        if !matches!(name.text.as_str(), "cd" | "pushd" | "popd") {
+        if runs_here(&name.text) && words.iter().any(names_mover) {
+            (self.is_moved, self.is_lost) = (true, true);
+        }
+        if !MOVERS.contains(&name.text.as_str()) {
             return;
         }
         self.is_moved = true;
+        // The next time, it begins where this time has led.
+        self.is_lost |= simple.is_repeated;
+        if self.is_lost {
+            return;
+        }
         let home = Arg { text: "~".to_owned(), ..Arg::default() };
         let to = match words {
             [] if name.text == "cd" => &home,
@@ -72,6 +80,20 @@ impl Spots {
             self.here = found;
         }
     }
+}
+
+/// Commands of the shell that change its folder.
+const MOVERS: [&str; 3] = ["cd", "pushd", "popd"];
+
+/// Whether a command runs its words in the same shell.
+fn runs_here(name: &str) -> bool {
+    matches!(name, "builtin" | "command" | "eval" | "trap")
+}
+
+/// Whether a word is, or contains, a command that changes the folder.
+fn names_mover(word: &Arg) -> bool {
+    let mut names = word.text.split(|c: char| !c.is_ascii_alphanumeric());
+    names.any(|name| MOVERS.contains(&name))
 }
 
 /// Whether a word names one folder.

@@ -114,8 +114,12 @@ fn settings(world: &mut World, args: &ChatArgs, prepared: &Prepared) -> Result<(
         ("env", json!(found.env.keys().collect::<Vec<_>>())),
         ("permissions.additionalDirectories", json!(paths(&found.folders))),
     ] {
-        let is_said = value != json!(null) && value != json!([]) && value != json!(false);
-        if is_said && (sandbox.is_closed || !key.ends_with("UnsandboxedCommands")) {
+        // What has no effect is not said; only of one, that is `true`.
+        let is_usual = match key {
+            "sandbox.allowUnsandboxedCommands" => !sandbox.is_closed,
+            _ => value == json!(null) || value == json!([]) || value == json!(false),
+        };
+        if !is_usual {
             values.push((key.to_owned(), value, all.clone()));
         }
     }

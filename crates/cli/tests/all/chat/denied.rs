@@ -90,3 +90,12 @@ fn what_is_denied_is_not_made_and_patterns_of_settings_count() {
         }
     }
 }
+
+#[test]
+fn the_flag_is_named_also_in_a_mode_that_does_not_ask() {
+    let run = call("c1", "Bash", &json!({"command": "touch x"}));
+    let mut lab = Lab::says(&[&[run], &[text("done")]]);
+    let output = lab.run(&["Go.", "--permission-mode", "dontAsk"]);
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("`--allowedTools 'Bash(touch x:*)'` would allow it"), "{printed}");
+}

@@ -167,6 +167,13 @@ fn already_there(lab: &Lab) {
     }
     fs::hard_link(lab.cwd().join(".bashrc_2"), lab.cwd().join("linked")).unwrap();
     lab.env.put("demo/tools/hooks/pre-commit", "good\n");
+    // A repository whose hooks are elsewhere, by links.
+    for name in ["hooks/pre-commit", "hook.sh", ".git/objects/a", ".git/refs/a", ".git/HEAD"] {
+        lab.env.put(&format!("demo/linked-hooks/{name}"), "good\n");
+    }
+    let folder = lab.cwd().join("linked-hooks");
+    std::os::unix::fs::symlink("../hooks", folder.join(".git/hooks")).unwrap();
+    std::os::unix::fs::symlink("../hook.sh", folder.join("hooks/commit-msg")).unwrap();
 }
 
 /// Tells a secret to whoever sends a datagram.

@@ -574,6 +574,12 @@ fn a_decision_is_explained_without_a_key() {
     let row =
         json!({"key": "permissions.deny", "value": "Bash(git push:*)", "source": "--settings"});
     assert_eq!(found["settings"], json!([row]));
+    let closed = r#"{"sandbox": {"allowUnsandboxedCommands": false}}"#;
+    let found = explain(&["--settings-check", "--settings", closed, "--json"]);
+    let row = json!({
+        "key": "sandbox.allowUnsandboxedCommands", "value": false, "source": "all settings",
+    });
+    assert_eq!(found["settings"], json!([row]));
     let hook = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x y"}]}]}}"#;
     let found = explain(&["--settings-check", "--settings", hook, "--json"]);
     let row = json!({"key": "hooks.PreToolUse(Bash)", "value": "x y", "source": "--settings"});
