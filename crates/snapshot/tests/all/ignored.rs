@@ -87,3 +87,18 @@ fn a_folder_that_was_covered_stays_so_when_it_is_made_again() {
     world.rewind(&recorder, 0, Others::Respect);
     assert_eq!(world.record(), before);
 }
+
+/// What git tracks is covered wherever it is, also if the index is in two parts.
+#[test]
+fn what_a_split_index_tracks_is_covered() {
+    let world = World::new(Setting::Repository);
+    let setup = "mkdir build; echo build/ >> .gitignore; echo 1 > build/x; git add -f build/x; \
+        git update-index --split-index; ls .git/sharedindex.*";
+    assert!(sh(world.root(), setup).starts_with(".git/sharedindex."));
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "rm -rf build");
+    take(&mut recorder, Event::After, "c1");
+    world.rewind(&recorder, 0, Others::Respect);
+    assert_eq!(fs::read_to_string(world.root().join("build/x")).unwrap(), "1\n");
+}

@@ -21,7 +21,7 @@ const MODULE: &str = "git init -q ../lib && (cd ../lib && echo 1 > f && git add 
 /// Objects for which there are links: together they are too large for copies. The modes of some are
 /// not those that git gives.
 const MANY: &str = "for i in 1 2 3 4 5; do head -c 2000000 /dev/urandom > $i; done; git add -f . \
-    && git commit -qm many && chmod 400 .git/objects/a?/* && chmod 440 .git/objects/b?/*";
+    && git commit -qm many && chmod 400 $(find .git/objects -type f | sort | head -n 3)";
 
 /// What is made first, and what destroys it.
 const CASES: &[(&str, &str)] = &[
@@ -135,10 +135,6 @@ const CASES: &[(&str, &str)] = &[
     (
         "mkdir -p fake/objects/ab fake/refs; echo r > fake/HEAD; echo x > fake/objects/ab/cdefabcdefabcdefabcdefabcdefabcdefabcd",
         "rm -rf fake",
-    ),
-    (
-        "git update-index --split-index; mkdir build; echo build/ >> .gitignore; echo 1 > build/x; git add -f build/x",
-        "rm -rf build",
     ),
     ("true", "rm -rf \"$PWD\""),
     ("true", "git init -q --separate-git-dir ../apart"),
