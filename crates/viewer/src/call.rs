@@ -128,7 +128,7 @@ impl Body<'_, '_> {
     fn asked(&self) -> Markup {
         let Some(input) = self.input() else {
             let (head, left) = start(self.json(), ON_PAGE);
-            return html! { pre.code tabindex="0" { (T(head)) } (self.unshown(left)) };
+            return html! { pre.code tabindex="0" { (T(head)) } (Self::unshown(left, self.call.line)) };
         };
         let members: Vec<(String, String)> = input
             .members()
@@ -146,16 +146,15 @@ impl Body<'_, '_> {
                     @for (name, value) in &members {
                         dt { (T(name)) }
                         @let (head, left) = start(value, IN_FILE);
-                        dd { (T(head)) (self.unshown(left)) }
+                        dd { (T(head)) (Self::unshown(left, self.call.line)) }
                     }
                 }
             }
         }
     }
 
-    /// A note that the rest of what was asked is left out: the record has all of it.
-    fn unshown(&self, left: usize) -> Markup {
-        let line = self.call.line;
+    /// A note that the rest of a text is left out: the record has all of it.
+    fn unshown(left: usize, line: u64) -> Markup {
         html! { @if left > 0 { p.addition { (size(left as u64)) " more: in the record on line " (line) } } }
     }
 
@@ -426,6 +425,7 @@ impl Body<'_, '_> {
         let results = self.structured()?.get("results")?;
         let mut out = String::new();
         let mut texts = Vec::new();
+        let line = self.call.result.as_ref().map_or(0, |result| result.line);
         for result in results.elements() {
             if let Some(text) = result.text() {
                 texts.push(text.into_owned());
@@ -445,7 +445,7 @@ impl Body<'_, '_> {
             ul.hits { (PreEscaped(out)) }
             @for text in &texts {
                 @let (head, left) = start(text, self.most());
-                div.prose { (prose(head)) } (self.left(left))
+                div.prose { (prose(head)) } (Self::unshown(left, line))
             }
         })
     }
