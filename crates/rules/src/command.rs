@@ -147,7 +147,7 @@ fn added_by_xargs(words: &[Arg]) -> Vec<usize> {
         };
         match mark(&option.text, words.get(at + 1)) {
             // What it adds stands where this does.
-            Some((mark, taken)) if mark == "{}" => todo.push(at + 1 + taken),
+            Some(("{}", taken)) => todo.push(at + 1 + taken),
             // It may stand anywhere.
             Some(_) => return vec![words.len()],
             None => {

@@ -132,7 +132,6 @@ pub(crate) fn parse(text: &str) -> Parsed {
     let mut walk = Walk {
         parsed: &mut parsed,
         depth: 0,
-        is_nested: false,
         chain: 0,
         is_piped: false,
         has_input: false,
@@ -144,8 +143,8 @@ pub(crate) fn parse(text: &str) -> Parsed {
 
 struct Walk<'a> {
     parsed: &'a mut Parsed,
+    /// More than 0 inside something that cannot be judged.
     depth: usize,
-    is_nested: bool,
     chain: usize,
     is_piped: bool,
     has_input: bool,
@@ -168,7 +167,6 @@ impl Walk<'_> {
         walk(&mut Walk {
             parsed: self.parsed,
             depth: self.depth + 1,
-            is_nested: true,
             chain: self.chain,
             is_piped: self.is_piped,
             has_input: self.has_input,
@@ -260,7 +258,7 @@ impl Walk<'_> {
     /// A simple command that is here, without words.
     fn empty(&self) -> Simple {
         Simple {
-            is_nested: self.is_nested,
+            is_nested: self.depth > 0,
             chain: self.chain,
             is_piped: self.is_piped,
             has_input: self.has_input,

@@ -109,7 +109,9 @@ impl Kept {
                 folders.iter().any(|folder| path.starts_with(folder) && path != folder)
             };
             let led: Vec<PathBuf> = led.filter(is_inner).collect();
-            led.iter().for_each(|path| kept.note(path));
+            for path in &led {
+                kept.note(path);
+            }
             kept.led.extend(led);
         }
         for path in &of_gits {
