@@ -152,7 +152,7 @@ impl Push<'_> {
             // The folder may be gone by now.
             let project = project.or_else(|| known?.project.clone());
             let (print, size) = self.print(group, &rules, project.as_deref());
-            let is_same = known.is_some_and(|known| known.print == print);
+            let is_same = group.is_thinned || known.is_some_and(|known| known.print == print);
             if group.is_remainder || (is_same && self.again == Again::Changed) {
                 unchanged += 1;
             } else {
@@ -314,6 +314,7 @@ impl Shared<'_, '_> {
             project: job.project.clone(),
             has_transcript: job.group.has_transcript(self.push.ledger),
             copies: job.group.copies(self.push.ledger),
+            files: job.group.prints.clone(),
             objects,
         };
         let mut done = lock(&self.done);
