@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -52,6 +53,8 @@ pub struct Bucket {
     /// Where it is, if not at the usual place: an address, or an account.
     place: Option<String>,
     kind: Kind,
+    /// It has said that it only marks what it deletes.
+    only_marks: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +93,7 @@ impl Bucket {
             _ => Plain::Here,
         };
         let http = Connector::new(plain, surroundings.get("AWS_CA_BUNDLE").map(Path::new))?;
+        let only_marks = http.only_marks();
         let (opened, kind) = match scheme {
             "s3" | "s3a" => (s3(name, surroundings, http)?, Kind::S3),
             "gs" => (google(name, surroundings, http), Kind::Google),
@@ -102,7 +106,7 @@ impl Bucket {
             .build()
             .map_err(|error| wrong(&error.to_string()))?;
         let shown = text.trim_end_matches('/').to_owned();
-        Ok(Bucket { store, prefix, runtime, shown, place, kind })
+        Ok(Bucket { store, prefix, runtime, shown, place, kind, only_marks })
     }
 
     pub(crate) fn identity(&self) -> String {
@@ -276,6 +280,12 @@ impl Bucket {
         })
     }
 
+    /// Whether it has said that what it deleted is still there as an old version. That is sure,
+    /// whatever it says of an object: those that are older than its rule have no version.
+    pub(crate) fn only_marks(&self) -> bool {
+        self.only_marks.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn versions(&self, name: &str) -> Result<Versions, LakeError> {
         let head = self.runtime.block_on(self.store.head(&self.key(name)));
         let version = match head {
@@ -284,8 +294,9 @@ impl Bucket {
             Err(error) => return Err(self.failed("look at", name, &error)),
         };
         Ok(match (self.kind, version.as_deref()) {
-            // Google numbers every object, whether or not it keeps old ones.
-            (Kind::Google, _) => Versions::Unknown,
+            // Google numbers every object, whether or not it keeps old ones; Azure can keep what
+            // was deleted without versions.
+            (Kind::Google, _) | (Kind::Azure, None) => Versions::Unknown,
             (_, None | Some("null")) => Versions::Gone,
             (_, Some(_)) => Versions::Kept,
         })

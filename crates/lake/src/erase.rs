@@ -23,12 +23,15 @@ pub struct Erased {
 /// one.
 pub fn erase(target: &Target, session: &str, machine: &str) -> Result<Erased, LakeError> {
     let objects = find(target, session, machine)?;
-    let versions = match objects.iter().find(|key| !is_part(file_name(key))) {
+    let mut versions = match objects.iter().find(|key| !is_part(file_name(key))) {
         Some(key) => target.versions(key)?,
         None => Versions::Gone,
     };
     for key in &objects {
         target.delete(key)?;
+    }
+    if target.only_marks() && !objects.is_empty() {
+        versions = Versions::Kept;
     }
     Ok(Erased { left: find(target, session, machine)?, objects, versions })
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use transcript::conversation::usage::Ledger;
 
-use crate::state::State;
+use crate::state::{Record, State};
 
 /// A session.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +23,12 @@ pub struct Group {
     pub files: Vec<usize>,
     /// Its calls of the API, in the order of the ledger.
     pub(crate) calls: Vec<GroupCall>,
+    /// If it has or had files of sub-agents: what stands for each of its files, and its calls.
+    pub(crate) prints: Vec<u64>,
     /// It was pushed, and only files of its sub-agents are left: in the lake, it stays as it was.
     pub(crate) is_remainder: bool,
+    /// It was pushed, and since then files went and nothing else changed: it stays as it was, too.
+    pub(crate) is_thinned: bool,
 }
 
 /// A call of the API in a session.
@@ -55,11 +59,40 @@ impl Group {
         }
         copies
     }
+
+    /// Stands for each file as it is now, and the calls that are this file's.
+    fn prints(&self, ledger: &Ledger) -> Vec<u64> {
+        let mut hashers: BTreeMap<usize, Sha256> = BTreeMap::new();
+        for number in &self.files {
+            let path = &ledger.sources[*number].path;
+            let found = std::fs::metadata(path).ok();
+            let modified = found.as_ref().and_then(|found| found.modified().ok());
+            let len = found.as_ref().map_or(0, std::fs::Metadata::len);
+            let hasher = hashers.entry(*number).or_default();
+            hasher.update(format!("{}\0{len}\0{modified:?}\0", path.display()));
+        }
+        for call in &self.calls {
+            let hasher = hashers.entry(call.file).or_default();
+            hasher.update(&ledger.entries[call.entry].message.id);
+            hasher.update([0, u8::from(call.owner.is_some())]);
+        }
+        hashers.into_values().map(|hasher| start_of(&hasher.finalize())).collect()
+    }
+
+    /// Whether files of it have gone since it was pushed, and the others are as they were. The
+    /// client deletes old files one by one: those of sub-agents before that of the session.
+    fn has_only_lost(&self, known: &Record) -> bool {
+        (1..known.files.len()).contains(&self.prints.len())
+            && self.prints.iter().all(|print| known.files.contains(print))
+    }
 }
 
 /// Stands for a call.
 fn print(id: &str) -> u64 {
-    let hash = Sha256::digest(id);
+    start_of(&Sha256::digest(id))
+}
+
+fn start_of(hash: &[u8]) -> u64 {
     hash.first_chunk().map_or(0, |start| u64::from_le_bytes(*start))
 }
 
@@ -106,10 +139,17 @@ fn keep_owners(
     (ledger, state): (&Ledger, &State),
 ) {
     for group in groups.iter_mut() {
-        let had = state.of(&group.id).is_some_and(|known| known.has_transcript);
+        let known = state.of(&group.id);
+        let had = known.is_some_and(|known| known.has_transcript);
         group.is_remainder = had && !group.has_transcript(ledger);
+        let had_agents = known.is_some_and(|known| !known.files.is_empty());
+        if had_agents || group.files.iter().any(|file| ledger.sources[*file].is_agent) {
+            group.prints = group.prints(ledger);
+            group.is_thinned = known.is_some_and(|known| group.has_only_lost(known));
+        }
     }
-    let is_left: Vec<bool> = groups.iter().map(|group| group.is_remainder).collect();
+    let is_left = groups.iter().map(|group| group.is_remainder || group.is_thinned);
+    let is_left: Vec<bool> = is_left.collect();
     let is_deleted = |owner: &str| {
         ids.get(owner).is_none_or(|number| is_left[*number])
             && state.of(owner).is_some_and(|known| !known.is_erased())

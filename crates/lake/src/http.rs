@@ -8,6 +8,8 @@ use std::error::Error as _;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +18,8 @@ use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
-use reqwest::{Client, Request, Url};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, Request, Url};
 
 use crate::LakeError;
 
@@ -44,6 +47,8 @@ pub(crate) enum Plain {
 pub(crate) struct Connector {
     client: Client,
     plain: Plain,
+    /// An answer to a deletion said that it only marks what it deletes.
+    only_marks: Arc<AtomicBool>,
 }
 
 impl Connector {
@@ -66,7 +71,22 @@ impl Connector {
                 builder = builder.add_root_certificate(certificate);
             }
         }
-        Ok(Connector { client: builder.build().map_err(wrong)?, plain })
+        let client = builder.build().map_err(wrong)?;
+        Ok(Connector { client, plain, only_marks: Arc::default() })
+    }
+
+    /// Is set once a bucket has said that what is deleted stays there as an old version.
+    pub(crate) fn only_marks(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.only_marks)
+    }
+
+    /// Looks into the answer to a deletion: of one object, or of several.
+    fn note_marks(&self, headers: &HeaderMap, body: &[u8]) {
+        let mark = b"<DeleteMarker>true";
+        let in_head = headers.get("x-amz-delete-marker").is_some_and(|value| value == "true");
+        if in_head || body.windows(mark.len()).any(|part| part == mark) {
+            self.only_marks.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -86,6 +106,8 @@ impl HttpService for Connector {
                 "requests without TLS go only to this machine; AWS_ALLOW_HTTP=true allows more",
             ));
         }
+        let is_deletion = parts.method == Method::DELETE
+            || (parts.method == Method::POST && url.query() == Some("delete"));
         let mut asked = Request::new(parts.method, url);
         *asked.headers_mut() = parts.headers;
         let body = body.collect().await?.to_bytes();
@@ -98,6 +120,9 @@ impl HttpService for Connector {
                 return Err(refused("the answer is too long"));
             }
             body.extend_from_slice(&piece);
+        }
+        if is_deletion {
+            self.note_marks(&headers, &body);
         }
         let mut response = HttpResponse::new(Bytes::from(body).into());
         (*response.status_mut(), *response.headers_mut()) = (status, headers);

@@ -14,11 +14,16 @@ const MACHINE_ID: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
 /// A name for this machine: a hash of the system's id for it; `None` if the system has none.
 pub fn machine_of_system() -> Option<String> {
-    let id = MACHINE_ID.iter().find_map(|path| {
-        let text = files::read_text(path, 4096).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-    });
+    let id = MACHINE_ID
+        .iter()
+        .find_map(|path| machine_id(&files::read_text(path, 4096).ok()?).map(str::to_owned));
     id.or_else(other_system).map(|id| hashed(&id))
+}
+
+/// The id in such a file. Images of systems have one without an id, or with a word instead of one,
+/// which would be the same on all machines made from them.
+fn machine_id(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|text| !text.is_empty() && *text != "uninitialized")
 }
 
 /// The id of the machine where it is not a file.

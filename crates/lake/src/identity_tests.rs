@@ -54,6 +54,17 @@ fn folders_and_worktrees_are_found() {
 }
 
 #[test]
+fn an_image_of_a_system_has_no_id() {
+    assert_eq!(
+        machine_id("0123456789abcdef0123456789abcdef\n"),
+        Some("0123456789abcdef0123456789abcdef")
+    );
+    for text in ["", "\n", "uninitialized\n"] {
+        assert_eq!(machine_id(text), None, "{text:?}");
+    }
+}
+
+#[test]
 fn the_machine_is_named_by_a_hash() {
     let name = hashed("0123456789abcdef");
     assert_eq!(name.len(), 12);

@@ -13,13 +13,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest, Sha256};
+use transcript::conversation::preview::preview;
 use transcript::conversation::usage::Ledger;
 use transcript::format::threads;
 
 use crate::LakeError;
 use crate::group::{Group, relatives};
 use crate::identity::project_of;
-use crate::rows::{Made, Policy, make};
+use crate::rows::{Made, Policy, costs, make};
 use crate::schema::{TABLES, VERSION};
 use crate::sheet::hex;
 use crate::state::{Record, State};
@@ -113,7 +114,7 @@ impl Push<'_> {
         progress: &Progress,
     ) -> (Pushed, Result<(), LakeError>) {
         progress.total.store(jobs.iter().map(|job| job.size).sum(), Ordering::Relaxed);
-        let other_days = match self.days_without_state(state) {
+        let other_days = match self.listed_days(state) {
             Ok(days) => days,
             Err(error) => return (pushed, Err(error)),
         };
@@ -140,19 +141,18 @@ impl Push<'_> {
 
     /// Adds the sessions that have changed, and returns how many have not.
     fn jobs<'g>(&self, chosen: &[&'g Group], state: &State, jobs: &mut Vec<Job<'g>>) -> u64 {
-        let mut projects: HashMap<&str, Option<String>> = HashMap::new();
+        let mut projects: HashMap<String, Option<String>> = HashMap::new();
         let rules = self.rules();
         let mut unchanged = 0;
         for group in chosen {
             let known = state.of(&group.id);
-            let cwd = group.files.iter().find_map(|file| self.ledger.sources[*file].cwd.as_deref());
-            let project = cwd.and_then(|cwd| {
-                projects.entry(cwd).or_insert_with(|| project_of(Path::new(cwd))).clone()
+            let project = self.cwd_of(group).and_then(|cwd| {
+                projects.entry(cwd).or_insert_with_key(|cwd| project_of(Path::new(cwd))).clone()
             });
             // The folder may be gone by now.
             let project = project.or_else(|| known?.project.clone());
             let (print, size) = self.print(group, &rules, project.as_deref());
-            let is_same = known.is_some_and(|known| known.print == print);
+            let is_same = group.is_thinned || known.is_some_and(|known| known.print == print);
             if group.is_remainder || (is_same && self.again == Again::Changed) {
                 unchanged += 1;
             } else {
@@ -160,6 +160,15 @@ impl Push<'_> {
             }
         }
         unchanged
+    }
+
+    /// The working directory of a session: as its first answer names it, else as its first record
+    /// does.
+    fn cwd_of(&self, group: &Group) -> Option<String> {
+        let files = || group.files.iter().map(|file| &self.ledger.sources[*file]);
+        let mut mains = files().filter(|file| !file.is_agent);
+        let named = files().find_map(|file| file.cwd.clone());
+        named.or_else(|| mains.find_map(|file| preview(&file.path).ok()?.cwd))
     }
 
     /// What all rows depend on.
@@ -190,25 +199,28 @@ impl Push<'_> {
         }
         for call in &group.calls {
             let message = &self.ledger.entries[call.entry].message;
-            let sum = message.spending(&self.policy.prices);
             hasher.update(&message.id);
-            let (usage, cost, time) = (message.usage, sum.cost, message.time);
+            let (usage, time) = (message.usage, message.time);
+            let cost = costs(message, &self.policy.prices);
             let is_copy = call.owner.is_some();
             hasher.update(format!("\0{is_copy}\0{usage:?}\0{cost:?}\0{time:?}\0"));
         }
         (hex(&hasher.finalize()[..16]), size)
     }
 
-    /// If the state was lost, on which days this machine has sessions: one whose first record was
-    /// changed meanwhile must not be there twice.
-    fn days_without_state(&self, state: &State) -> Result<HashMap<String, Vec<String>>, LakeError> {
+    /// If the state was lost or does not count, on which days this machine has sessions: one whose
+    /// first record was changed meanwhile must not be there twice.
+    fn listed_days(&self, state: &State) -> Result<HashMap<String, Vec<String>>, LakeError> {
         let mut days: HashMap<String, Vec<String>> = HashMap::new();
-        if !state.is_new {
-            return Ok(days);
-        }
+        let tables: Vec<_> = match self.again {
+            // Whatever is wrong there is put right.
+            Again::Everything => TABLES.iter().collect(),
+            // A push that was stopped has written the first table, or not yet deleted the last.
+            Again::Changed if state.is_new => vec![&TABLES[0], &TABLES[TABLES.len() - 1]],
+            Again::Changed => return Ok(days),
+        };
         let start = format!("{}-", self.policy.machine);
-        // A push that was stopped has written the first table, or not yet deleted the last.
-        for table in [&TABLES[0], &TABLES[TABLES.len() - 1]] {
+        for table in tables {
             for stored in self.target.list_from(table.name, &start)? {
                 let mut parts = stored.key.rsplit('/');
                 if let (Some(name), Some(day)) = (parts.next(), parts.next()) {
@@ -302,6 +314,7 @@ impl Shared<'_, '_> {
             project: job.project.clone(),
             has_transcript: job.group.has_transcript(self.push.ledger),
             copies: job.group.copies(self.push.ledger),
+            files: job.group.prints.clone(),
             objects,
         };
         let mut done = lock(&self.done);

@@ -19,13 +19,13 @@ use transcript::client::history::Rules;
 use transcript::conversation::place::{Agent, is_agent, secrets};
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
-use transcript::conversation::usage::{CountedFile, Ledger};
+use transcript::conversation::usage::{CountedFile, Ledger, MessageUsage, Money, Spending, Usage};
 use transcript::format::secret::{Cover, Form, Mask, Redactor, Values, survey};
 use transcript::format::time::Time;
 use transcript::{Conversation, Session};
 
 use crate::LakeError;
-use crate::group::Group;
+use crate::group::{Group, GroupCall};
 use crate::push::is_uuid;
 use crate::schema::{MOST_DOLLARS, TABLES, VERSION};
 use crate::sheet::{Cell, Object, Sheet};
@@ -145,12 +145,13 @@ struct Maker<'a> {
     /// Names of models and tools without secrets: the same few come again and again.
     names: HashMap<String, Rc<str>>,
     sheets: Vec<Sheet>,
-    /// The file that has each message of the API first; none: another session has.
-    firsts: HashMap<&'a str, Option<usize>>,
+    /// The calls of the API, and where each is in this list, by the id of its message.
+    calls: &'a [GroupCall],
+    places: HashMap<&'a str, usize>,
+    /// Where in its file each of these calls is.
+    placed: Vec<Option<Placed>>,
     /// The records behind the last answers of files.
     tails: HashSet<String>,
-    /// The places of answers, by the file and the id of the message.
-    placed: HashMap<(usize, String), Placed>,
     sums: Sums,
 }
 
@@ -177,18 +178,16 @@ pub(crate) fn make(
         Cell::Text(&group.id),
         Cell::Text(policy.content.name()),
     ];
-    let firsts = group.calls.iter().map(|call| {
-        let id = ledger.entries[call.entry].message.id.as_str();
-        (id, Some(call.file).filter(|_| call.owner.is_none()))
-    });
+    let ids = group.calls.iter().map(|call| ledger.entries[call.entry].message.id.as_str());
     let mut maker = Maker {
         policy,
         mask: mask(),
         names: HashMap::new(),
         sheets: (0..TABLES.len()).map(|table| Sheet::new(table, &common)).collect(),
-        firsts: firsts.collect(),
+        calls: &group.calls,
+        places: ids.zip(0..).collect(),
+        placed: vec![None; group.calls.len()],
         tails: HashSet::new(),
-        placed: HashMap::new(),
         sums: Sums::default(),
     };
     let files = || group.files.iter().map(|number| &ledger.sources[*number]);
@@ -205,7 +204,7 @@ pub(crate) fn make(
         };
         maker.file(*number, source, &conversation)?;
     }
-    maker.calls(ledger, group)?;
+    maker.calls(ledger)?;
     maker.findings(report.as_ref())?;
     maker.session(newest.or_else(|| files().next()), report.as_ref())?;
     let day = day_folder(maker.sums.first.or(maker.sums.first_of_agent));
@@ -238,8 +237,15 @@ fn cover_of(policy: &Policy, ledger: &Ledger, group: &Group) -> Result<Option<Co
 impl Maker<'_> {
     /// Whether a message of the API in a file is a copy.
     fn is_copy(&self, file: usize, message: Option<&str>) -> bool {
-        let first = message.and_then(|id| self.firsts.get(id));
-        first.is_some_and(|first| *first != Some(file))
+        let call = message.and_then(|id| self.places.get(id)).map(|at| &self.calls[*at]);
+        call.is_some_and(|call| call.owner.is_some() || call.file != file)
+    }
+
+    /// Remembers where a call of the API is, if this is the file that its row is about.
+    fn place(&mut self, file: usize, message: &str, placed: Placed) {
+        if let Some(at) = self.places.get(message).filter(|at| self.calls[**at].file == file) {
+            self.placed[*at] = Some(placed);
+        }
     }
 
     fn put(&mut self, table: usize, row: &[Cell<'_>]) -> Result<(), LakeError> {
@@ -282,16 +288,16 @@ impl Maker<'_> {
         self.masked(text.filter(|_| self.policy.is_full()))
     }
 
-    fn calls(&mut self, ledger: &Ledger, group: &Group) -> Result<(), LakeError> {
-        for call in &group.calls {
+    fn calls(&mut self, ledger: &Ledger) -> Result<(), LakeError> {
+        for (at, call) in self.calls.iter().enumerate() {
             let message = &ledger.entries[call.entry].message;
             let source = &ledger.sources[call.file];
             let usage = message.usage;
-            let cost = message.spending(&self.policy.prices).cost;
-            let cost = cost.map(|cost| {
-                i64::try_from(cost.trillionths()).unwrap_or(MOST_DOLLARS).min(MOST_DOLLARS)
+            let [cost, without_cache] = costs(message, &self.policy.prices).map(|cost| {
+                let cost = i64::try_from(cost?.trillionths()).unwrap_or(MOST_DOLLARS);
+                Some(cost.min(MOST_DOLLARS))
             });
-            let placed = self.placed.get(&(call.file, message.id.clone())).copied();
+            let placed = self.placed[at];
             let model = self.masked_name(message.model.as_deref());
             let tool = self.masked_name(message.tool.as_deref());
             let agent = self.masked_id(agent_of(&source.path).as_deref()).map(Cow::into_owned);
@@ -323,6 +329,7 @@ impl Maker<'_> {
                     tier.as_deref().into(),
                     speed.as_deref().into(),
                     Some(message.line).filter(|_| call.owner.is_none()).into(),
+                    without_cache.into(),
                 ],
             )?;
         }
@@ -409,6 +416,17 @@ impl Maker<'_> {
         }
         Ok(())
     }
+}
+
+/// What a call cost, and what it would have cost if nothing of its input had been in a cache.
+pub(crate) fn costs(message: &MessageUsage, prices: &Prices) -> [Option<Money>; 2] {
+    let usage = message.usage;
+    let without_cache =
+        Usage { input: usage.read(), cache_read: 0, cache_5m: 0, cache_1h: 0, ..usage };
+    [usage, without_cache].map(|usage| {
+        let (model, speed) = (message.model.as_deref(), message.speed.as_deref());
+        Spending::of_message(usage, model, speed, prices).cost
+    })
 }
 
 /// How ids begin that the API and clients make.

@@ -6,7 +6,7 @@
 //! same columns, and a test compares both.
 
 /// The version of the tables that is written.
-pub const VERSION: i32 = 2;
+pub const VERSION: i32 = 3;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +166,12 @@ pub static TABLES: [TableSchema; 7] = [
                 maybe("tier", Text, "the service tier"),
                 maybe("speed", Text, "the speed"),
                 LINE,
+                later(
+                    3,
+                    "cost_without_cache_usd",
+                    Dollars,
+                    "what it would have cost without a cache: all input at the price of input",
+                ),
             ],
         ],
     },
@@ -206,7 +212,11 @@ pub static TABLES: [TableSchema; 7] = [
             TIME,
             &[
                 maybe("file", Text, "the path, as the call names it (not with `none`)"),
-                maybe("extension", Text, "the end of its name after the last dot"),
+                maybe(
+                    "extension",
+                    Text,
+                    "the end of its name after the last dot (not with `none`)",
+                ),
                 never("action", Text, "`created` or `changed`"),
                 never("lines_added", Number, "lines added"),
                 never("lines_removed", Number, "lines removed"),
@@ -264,7 +274,7 @@ pub static TABLES: [TableSchema; 7] = [
                 AGENT,
                 never("line", Number, "the line in its file"),
                 maybe("text", Text, "its texts, without thinking and tools (`full`)"),
-                maybe("raw", Text, "the line itself, as JSON (`full` with `--raw`)"),
+                maybe("raw", Text, "the line itself (`full` with `--raw`; not of more than 16 MB)"),
             ],
         ],
     },
@@ -274,7 +284,7 @@ pub static TABLES: [TableSchema; 7] = [
         groups: &[&[
             never("code", Text, "the code (docs/checks.md)"),
             never("severity", Text, "how serious it is"),
-            maybe("file", Text, "the file of a sub-agent that it is in"),
+            maybe("file", Text, "the file of a sub-agent that it is in (not with `none`)"),
             LINE,
             never("more", Number, "how many more of its kind there are"),
             maybe("text", Text, "one sentence (`full`)"),

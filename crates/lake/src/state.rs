@@ -32,6 +32,9 @@ pub struct Record {
     /// The calls that other sessions had first, by session: a number stands for the id of each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub copies: BTreeMap<String, Vec<u64>>,
+    /// What stood for each of its files, if it had sub-agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<u64>,
     /// The hash and the size of each table's object.
     #[serde(default)]
     pub objects: BTreeMap<String, (String, u64)>,

@@ -154,6 +154,14 @@ impl Target {
         }
     }
 
+    /// Whether it was seen that what was deleted is kept as an old version.
+    pub(crate) fn only_marks(&self) -> bool {
+        match self {
+            Target::Folder(_) => false,
+            Target::Bucket(bucket) => bucket.only_marks(),
+        }
+    }
+
     /// How many uploads there are at once.
     pub(crate) fn lanes(&self) -> usize {
         match self {

@@ -44,6 +44,8 @@ struct Held {
     served: usize,
     stored: usize,
     keeps_versions: bool,
+    /// The objects that were stored since it keeps versions.
+    numbered: BTreeSet<String>,
 }
 
 /// A request, as far as it matters.
@@ -67,6 +69,7 @@ impl S3 {
             served: 0,
             stored: 0,
             keeps_versions: false,
+            numbered: BTreeSet::new(),
         }));
         let shared = Arc::clone(&state);
         thread::spawn(move || {
@@ -89,7 +92,8 @@ impl S3 {
         (state.mood, state.served, state.stored) = (mood, 0, 0);
     }
 
-    /// Keeps old versions from now on, and says so.
+    /// Keeps old versions from now on, and says so, as S3 does: what is there already has the
+    /// version `null`, and a deletion only marks.
     pub fn keep_versions(&self) {
         lock(&self.state).keeps_versions = true;
     }
@@ -209,8 +213,14 @@ type Answer = (u16, String, Vec<u8>);
 
 fn carry_out(request: &S3Request, state: &mut Held) -> Answer {
     let S3Request { method, path, query, body } = request;
-    let version =
-        if state.keeps_versions { "x-amz-version-id: 3\r\n".to_owned() } else { String::new() };
+    if state.keeps_versions && matches!(method.as_str(), "PUT" | "POST") {
+        state.numbered.insert(path.clone());
+    }
+    let version = match (state.keeps_versions, state.numbered.contains(path)) {
+        (true, true) => "x-amz-version-id: 3\r\n".to_owned(),
+        (true, false) => "x-amz-version-id: null\r\n".to_owned(),
+        (false, _) => String::new(),
+    };
     let etag = format!("ETag: \"{:x}\"\r\n{version}", body.len());
     let upload = query.get("uploadId");
     match method.as_str() {
@@ -245,7 +255,13 @@ fn carry_out(request: &S3Request, state: &mut Held) -> Answer {
             let mut body = String::from("<DeleteResult>");
             for key in text.split("<Key>").skip(1).filter_map(|part| part.split("</Key>").next()) {
                 state.objects.remove(&format!("{bucket}/{key}"));
-                let _ = write!(body, "<Deleted><Key>{key}</Key></Deleted>");
+                let mark = if state.keeps_versions {
+                    "<DeleteMarker>true</DeleteMarker><DeleteMarkerVersionId>4\
+                     </DeleteMarkerVersionId>"
+                } else {
+                    ""
+                };
+                let _ = write!(body, "<Deleted><Key>{key}</Key>{mark}</Deleted>");
             }
             body.push_str("</DeleteResult>");
             (200, String::new(), body.into_bytes())

@@ -5,7 +5,7 @@
     lake.py compact TARGET SCRATCH PAGE
 
 ENGINE is `duckdb`, `chdb` or `spark`; TARGET is a folder or `s3://…` (with AWS_ENDPOINT_URL); PAGE is docs/lake.md.
-The answer is an object: the sums of `calls`, the rows of each table, the tools by the version of the tables, the rows of
+The answer is an object: the sums of `calls`, the rows of each table, those of two by their versions, the rows of
 each question, and for `duckdb` the names of their columns; with SESSION also its rows, and the sums of the view
 `calls_once` of the page. `compact` does what the page says of one day, and compares it with the lake. `formats` makes a Delta table, an Iceberg
 table and a table of ClickHouse from `calls`, loads the last one twice, and says how many rows each has.
@@ -24,7 +24,9 @@ TABLES = ["calls", "tools", "edits", "turns", "messages", "findings", "sessions"
 TOTAL = """SELECT count(*), sum(input_tokens), sum(output_tokens), sum(cache_write_5m_tokens),
  sum(cache_write_1h_tokens), sum(cache_read_tokens), sum(cost_usd) FROM calls WHERE NOT is_copy"""
 ONCE = TOTAL.replace("FROM calls WHERE NOT is_copy", "FROM calls_once")
-VERSIONS = "SELECT schema_version, count(*), count(server) FROM tools GROUP BY schema_version ORDER BY schema_version"
+# A column that a later version brought is null in the rows of earlier ones.
+VERSIONS = [f"SELECT schema_version, count(*), count({column}) FROM {table} GROUP BY schema_version ORDER BY schema_version"
+            for table, column in [("tools", "server"), ("calls", "cost_without_cache_usd")]]
 
 
 def questions(path):
@@ -205,7 +207,7 @@ def main():
     session = sys.argv[4] if len(sys.argv) > 4 else ""
     numbered = questions(path)
     once = block(path, "CREATE VIEW calls_once AS")
-    asked = [TOTAL, ONCE if session else TOTAL, VERSIONS]
+    asked = [TOTAL, ONCE if session else TOTAL, *VERSIONS]
     asked += [f"SELECT count(*) FROM {table}" for table in TABLES]
     asked += [f"SELECT count(*) FROM {table} WHERE session_id = '{session}'" for table in TABLES]
     asked += numbered.values()
@@ -214,14 +216,14 @@ def main():
         answers.append((list(columns), [[plain(cell) for cell in row] for row in rows]))
         seconds.append([after - before for after, before in zip(spent(), begin)])
         begin = spent()
-    total, total_once, versions, *rest = [rows for _, rows in answers]
+    total, total_once, of_tools, of_calls, *rest = [rows for _, rows in answers]
     counts = {table: rows[0][0] for table, rows in zip(TABLES, rest)}
     of_session = {table: rows[0][0] for table, rows in zip(TABLES, rest[len(TABLES):])}
     shown = answers[-len(numbered):]
     result = {
         "total": [0 if cell is None else cell for cell in total[0]],
         "once": [0 if cell is None else cell for cell in total_once[0]],
-        "versions": versions,
+        "versions": [of_tools, of_calls],
         "rows": counts,
         "session": of_session,
         "questions": {number: rows for number, (_, rows) in zip(numbered, shown)},

@@ -26,8 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SESSION: &str = "43ba080a-0442-4d99-87ca-a26536b12d23";
 const COPY: &str = "43ba080a-0442-4d99-87ca-000000000000";
 
-/// The files of the previous version of the tables have that many rows of `tools`.
-const OLD_TOOLS: u64 = 2;
+/// The files of earlier versions of the tables: how many rows of `tools` each has, how many of
+/// these name a server, and how many rows of `calls`.
+const OLD: [(u64, [u64; 3]); 2] = [(1, [2, 0, 3]), (2, [2, 1, 3])];
 
 fn is_full() -> bool {
     std::env::var_os("QUIPU_FULL").is_some()
@@ -68,6 +69,16 @@ impl Moto {
             sleep(Duration::from_millis(100));
         }
         moto
+    }
+
+    /// From now on, the bucket keeps old versions.
+    fn keep_versions(&self) {
+        let rule = "<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+                    <Status>Enabled</Status></VersioningConfiguration>";
+        let client = Client::builder().no_proxy().build().unwrap();
+        let request = client.put(format!("{}/fleet?versioning", self.url));
+        let request = request.header("Content-Type", "application/xml").body(rule);
+        assert!(request.send().unwrap().status().is_success());
     }
 }
 
@@ -213,14 +224,20 @@ fn engines_read_what_was_pushed() {
     if is_full() {
         formats(&scene, &folder, &first);
     }
-    // With files of the previous version beside them.
-    let old = testkit::root().join("crates/lake/tests/fixtures/version-1");
-    testkit::copy_folder(&old, Path::new(&folder)).unwrap();
-    put_old(&old, &moto.url);
+    // With files of earlier versions beside them.
+    for (version, _) in OLD {
+        let old = testkit::root().join(format!("crates/lake/tests/fixtures/version-{version}"));
+        testkit::copy_folder(&old, Path::new(&folder)).unwrap();
+        put_old(&old, &moto.url);
+    }
     let both = scene.ask_all(&folder, bucket);
-    let tools = first["rows"]["tools"].as_u64().unwrap();
-    assert_eq!(both["rows"]["tools"], json!(tools + OLD_TOOLS));
-    assert_eq!(both["versions"], json!([[1, OLD_TOOLS, 0], [2, tools, 0]]));
+    let [tools, calls] = ["tools", "calls"].map(|table| first["rows"][table].as_u64().unwrap());
+    let [[tools_1, servers_1, calls_1], [tools_2, servers_2, calls_2]] = OLD.map(|(_, rows)| rows);
+    let versions = json!([
+        [[1, tools_1, servers_1], [2, tools_2, servers_2], [3, tools, 0]],
+        [[1, calls_1, 0], [2, calls_2, 0], [3, calls, calls]],
+    ]);
+    assert_eq!(both["versions"], versions);
     // Erased: nothing of the session is left, and everything else is.
     for target in [&*folder, bucket] {
         let erased = scene.quipu(&["lake", "erase", SESSION, "--to", target, "--json"]);
@@ -234,6 +251,10 @@ fn engines_read_what_was_pushed() {
         assert_eq!(last["rows"][table], json!(rows.as_u64().unwrap() - of_session), "{table}");
     }
     assert!(both["session"]["calls"].as_u64() > Some(0), "{both}");
+    // A bucket that keeps old versions says so, also of what is older than that rule.
+    moto.keep_versions();
+    let erased = scene.quipu(&["lake", "erase", COPY, "--to", bucket, "--json"]);
+    assert_eq!((&erased["left"], &erased["old_versions"]), (&json!([]), &json!(true)));
 }
 
 /// Two machines that push the same sessions: by the view of the page, each message counts once.

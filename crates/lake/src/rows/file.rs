@@ -85,7 +85,7 @@ impl Maker<'_> {
                 let Step::Answer { id, counts: true, .. } = step else { continue };
                 let Some(id) = table.text(table.answer(*id).id) else { continue };
                 answers += 1;
-                self.placed.insert((reading.number, id.to_owned()), placed);
+                self.place(reading.number, id, placed);
             }
             let is_copy = reading.copied[found.rows[0].index()];
             let (mut calls, mut errors) = (0_u64, 0_u64);

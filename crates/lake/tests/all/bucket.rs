@@ -162,10 +162,21 @@ fn erasing_from_a_bucket_is_proved_and_says_if_versions_are_kept() {
     assert_eq!((erased.objects.len(), erased.left.len(), erased.versions), (7, 0, Versions::Gone));
     assert!(server.objects().keys().all(|key| !key.contains(session)));
     assert_eq!(server.objects().len(), all.len() - 7);
+    // Also if what is erased is older than the rule of the bucket.
     server.keep_versions();
-    let key = server.objects().keys().next().unwrap().clone();
-    let session = &key[key.len() - 44..key.len() - 8];
-    assert_eq!(erase(&target, session, "m1").unwrap().versions, Versions::Kept);
+    for is_stored_again in [false, true] {
+        if is_stored_again {
+            push_until_done(&scene, &server, "new");
+        }
+        let key = server.objects().keys().next().unwrap().clone();
+        let session = &key[key.len() - 44..key.len() - 8];
+        let erased = erase(&bucket(&server), session, "m1").unwrap();
+        assert_eq!((erased.objects.len(), erased.left.len()), (7, 0));
+        assert_eq!(erased.versions, Versions::Kept, "{is_stored_again}");
+    }
+    // Of nothing, nothing is kept.
+    let nothing = erase(&target, "0a0b0c0d-0000-4000-8000-00000000000f", "m1").unwrap();
+    assert_eq!((nothing.objects.len(), nothing.versions), (0, Versions::Gone));
 }
 
 #[test]

@@ -78,10 +78,19 @@ impl Scene {
         policy: &Policy,
         state: &mut State,
     ) -> (Pushed, Result<(), LakeError>) {
+        self.push_with(target, policy, state, Again::Changed)
+    }
+
+    pub(crate) fn push_with(
+        &self,
+        target: &Target,
+        policy: &Policy,
+        state: &mut State,
+        again: Again,
+    ) -> (Pushed, Result<(), LakeError>) {
         let ledger = self.ledger();
         let groups = groups(&ledger, state);
         let chosen: Vec<&Group> = groups.iter().collect();
-        let again = Again::Changed;
         let push = Push { ledger: &ledger, target, policy, threads: 2, again };
         push.run(&groups, &chosen, state, &Progress::default())
     }

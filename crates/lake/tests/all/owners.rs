@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use lake::{Again, Group, Progress, Push, Pushed, Record, groups};
+use lake::{Again, Group, Policy, Progress, Push, Pushed, Record, groups};
 use parquet::record::Field;
 use testkit::s3::S3;
 
@@ -129,6 +129,43 @@ fn what_is_left_of_a_deleted_session_replaces_nothing() {
     for key in before.keys().filter(of_one) {
         assert!(before[key] == after[key], "{key}");
     }
+}
+
+/// It deletes those of sub-agents before that of the session, which is older than they are.
+#[test]
+fn sub_agents_that_the_client_has_deleted_stay_until_the_session_goes_on() {
+    let scene = Scene::new();
+    let lines = session("one", "msg_1", "hello");
+    let path = scene.put("-p/one.jsonl", &lines);
+    let agent =
+        session("one", "msg_2", "hello").replace("\"type\"", "\"isSidechain\":true,\"type\"");
+    let put_agent = |name: &str, message: &str| {
+        let lines = agent.replace("msg_2", message);
+        scene.put(&format!("-p/one/subagents/agent-{name}.jsonl"), &lines)
+    };
+    let agents = [put_agent("a1", "msg_2"), put_agent("a2", "msg_3")];
+    // A fork has the calls of a sub-agent, too.
+    let later = agent.replace("2026-01-0", "2026-02-0").replace("\"one\"", "\"fork\"");
+    scene.put("-p/fork/subagents/agent-a1.jsonl", &later);
+    scene.push();
+    let before = scene.files();
+    let all = wanted([("one", [6, 0]), ("fork", [0, 2])]);
+    assert_eq!(calls(&scene), all);
+    // Neither that, nor another configuration, replaces what is there.
+    let team = || Policy { team: Some("knots".to_owned()), ..policy("m1") };
+    for agent in agents {
+        fs::remove_file(agent).unwrap();
+        scene.push_as(&team());
+        assert_eq!(calls(&scene), all);
+        let after = scene.files();
+        for key in before.keys().filter(|key| key.ends_with("-one.parquet")) {
+            assert!(before[key] == after[key], "{key}");
+        }
+    }
+    // It goes on: what there is of it now is pushed, and what it had is the fork's.
+    fs::write(&path, format!("{lines}{}", session("one", "msg_4", "more"))).unwrap();
+    scene.push();
+    assert_eq!(calls(&scene), wanted([("one", [4, 0]), ("fork", [2, 0])]));
 }
 
 #[test]

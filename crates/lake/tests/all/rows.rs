@@ -231,6 +231,19 @@ fn rows_say_what_happened() {
     assert_eq!(shown("sessions", &columns), format!("{VERSION} | m1 | anna | null | meta\n"));
 }
 
+#[test]
+fn a_session_without_an_answer_has_its_project() {
+    let scene = Scene::new();
+    let folder = scene.path("shop");
+    fs::create_dir_all(folder.join(".git")).unwrap();
+    let config = "[remote \"origin\"]\nurl = https://ada:secret@host.example/we/shop.git\n";
+    fs::write(folder.join(".git/config"), config).unwrap();
+    let lines = session("one", "msg_1", "hello").replace("/home/dev/one", folder.to_str().unwrap());
+    scene.put("-p/one.jsonl", lines.split_inclusive('\n').next().unwrap());
+    scene.push();
+    assert_eq!(text(&scene.rows("sessions")[0], "project"), Some("host.example/we/shop"));
+}
+
 /// All texts of all tables.
 fn all_texts(scene: &Scene) -> String {
     let mut found = String::new();
@@ -358,6 +371,51 @@ fn a_session_whose_first_day_changes_is_there_once() {
         assert_eq!(files.len(), 7, "{:?}", files.keys());
         assert!(files.keys().all(|key| key.contains("day=2026-03-02")), "{:?}", files.keys());
     }
+}
+
+/// What `lake check` finds twice is there once after a push of everything.
+#[test]
+fn a_push_of_everything_removes_what_is_there_twice() {
+    let scene = Scene::new();
+    scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    scene.push();
+    let before = scene.files();
+    for table in ["turns", "sessions"] {
+        let folder = scene.path(&format!("lake/{table}/day=2025-12-31"));
+        fs::create_dir_all(&folder).unwrap();
+        for machine in ["m1", "m2"] {
+            fs::write(folder.join(format!("{machine}-one.parquet")), "x").unwrap();
+        }
+    }
+    let twice = lake::audit(&scene.lake(), &scene.state("lake"), "m1").unwrap().problems;
+    let is_twice = |problem: &&String| problem.contains("is there twice");
+    assert_eq!(twice.iter().filter(is_twice).count(), 2, "{twice:?}");
+    let (target, mut state) = (scene.lake(), scene.state("lake"));
+    scene.push_with(&target, &policy("m1"), &mut state, lake::Again::Everything).1.unwrap();
+    // Those of the other machine are none of ours.
+    let mut after = scene.files();
+    for table in ["turns", "sessions"] {
+        assert!(after.remove(&format!("{table}/day=2025-12-31/m2-one.parquet")).is_some());
+    }
+    assert!(after == before, "{:?}", after.keys());
+}
+
+/// With the price of Sonnet 4.5: 3 dollars for a million tokens of input.
+#[test]
+fn what_the_cache_saves_is_there_in_dollars() {
+    let scene = Scene::new();
+    scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    scene.push();
+    let millionths = |row: &CellsByName, name: &str| match &row[name] {
+        Field::Decimal(Decimal::Int64 { value, .. }) => i64::from_be_bytes(*value) / 1_000_000,
+        other => panic!("{name} is {other:?}"),
+    };
+    let both = |row: &CellsByName| {
+        ["cost_usd", "cost_without_cache_usd"].map(|name| millionths(row, name))
+    };
+    let found: Vec<_> = scene.rows("calls").iter().map(both).collect();
+    // 3 tokens of input, 20 written for 5 minutes, 100 read, 7 of output; 1 of input, 5 of output.
+    assert_eq!(found, [[9 + 75 + 30 + 105, 9 + 60 + 300 + 105], [3 + 75, 3 + 75]]);
 }
 
 #[test]

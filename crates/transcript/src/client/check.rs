@@ -347,6 +347,10 @@ fn check_by(
     report(case, agents, rules, now, shared, judged)
 }
 
+/// Of a session with more records than this, one version is judged after the other: what one is
+/// sent takes some two hundred bytes for each record.
+const MANY_RECORDS: usize = 200_000;
+
 /// The verdicts of these versions. At most two threads: there is not enough work for more.
 fn judge_all(case: &Case, asked: Rules, ranges: Vec<Range>) -> crate::Result<Vec<(Range, Judged)>> {
     // The newest versions take the longest, so they come first. Each thread takes the next one in
@@ -368,7 +372,9 @@ fn judge_all(case: &Case, asked: Rules, ranges: Vec<Range>) -> crate::Result<Vec
         }
     };
     thread::scope(|scope| {
-        let other = (threads::count() > 1).then(|| scope.spawn(judge));
+        let may_share =
+            threads::count() > 1 && case.conversation.table.rows().len() <= MANY_RECORDS;
+        let other = may_share.then(|| scope.spawn(judge));
         let mut judged: Vec<(Range, Judged)> = judge()?;
         if let Some(other) = other {
             let panicked = |_| Err(io::Error::other("a worker thread panicked").into());

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::{Arc, LazyLock};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use memchr::memmem::Finder;
 
 use super::{Spending, Usage};
@@ -111,6 +111,7 @@ pub fn messages_in<R: Read>(mut lines: Lines<R>) -> crate::Result<Messages> {
 #[derive(Debug, Default)]
 pub struct MessageCounter {
     ids: Ids,
+    names: Names,
     places: HashMap<String, usize>,
     found: Vec<Reading>,
     cwd: Option<String>,
@@ -129,49 +130,65 @@ impl MessageCounter {
         let Some(id) = message.filter(|id| !id.is_empty()) else { return };
         let found = &mut self.found;
         let at = *self.places.entry_ref(&*id).or_insert_with(|| {
-            found.push(Reading::new(entry, line));
+            found.push(Reading::new(entry, line, &mut self.names));
             found.len() - 1
         });
-        found[at].add(entry, &mut self.ids);
+        found[at].add(entry, &mut self.ids, &mut self.names);
     }
 
     /// What was collected.
     pub fn finish(self) -> Messages {
-        let mut names: Vec<Option<String>> = vec![None; self.found.len()];
-        for (id, at) in self.places {
-            names[at] = Some(id);
+        let MessageCounter { ids, mut names, places, found, cwd } = self;
+        let mut called: Vec<Option<String>> = vec![None; found.len()];
+        for (id, at) in places {
+            called[at] = Some(id);
         }
-        let all = self.found.into_iter().zip(names);
-        let list = all.filter_map(|(reading, id)| reading.finish(id?, &self.ids)).collect();
-        Messages { list, cwd: self.cwd }
+        let all = found.into_iter().zip(called);
+        let list = all.filter_map(|(reading, id)| reading.finish(id?, &ids, &mut names)).collect();
+        Messages { list, cwd }
+    }
+}
+
+/// The texts that many messages have, each once: a session may have hundreds of thousands of them.
+#[derive(Debug, Default)]
+struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = Arc::from(text);
+        self.0.insert(Arc::clone(&new));
+        new
     }
 }
 
 impl Reading {
-    fn new(entry: &Entry<'_>, line: u64) -> Reading {
+    fn new(entry: &Entry<'_>, line: u64, names: &mut Names) -> Reading {
         Reading {
             answer: Answer::new(None, RowId(0)),
             tool: None,
             time: None,
             line,
-            session: entry.session().map(Arc::from),
+            session: entry.session().map(|session| names.shared(&session)),
             is_sidechain: entry.flag("isSidechain"),
         }
     }
 
     /// Adds one more record.
-    fn add(&mut self, entry: &Entry<'_>, ids: &mut Ids) {
+    fn add(&mut self, entry: &Entry<'_>, ids: &mut Ids, names: &mut Names) {
         self.time = self.time.or_else(|| entry.time());
         let Some(message) = entry.message() else { return };
         self.answer.join(message, ids);
         if self.tool.is_none() {
             let mut calls = message.blocks().filter(|block| block.kind() == BlockKind::ToolUse);
-            self.tool = calls.find_map(|call| Some(call.tool()?.into()));
+            self.tool = calls.find_map(|call| Some(names.shared(&call.tool()?)));
         }
     }
 
-    fn finish(self, id: String, ids: &Ids) -> Option<MessageUsage> {
-        let text = |id| Option::map(id, |id| Arc::from(ids.text(id)));
+    fn finish(self, id: String, ids: &Ids, names: &mut Names) -> Option<MessageUsage> {
+        let mut text = |id| Option::map(id, |id| names.shared(ids.text(id)));
         let model = text(self.answer.model);
         let at_least = !self.answer.is_final();
         let reported = self.answer.usage.filter(|_| model.as_deref() != Some("<synthetic>"))?;
