@@ -63,14 +63,14 @@ pub(crate) struct Late {
 
 /// What the model has got with files.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct GivenInstructions {
     /// The folders whose instructions it has got, and the rules.
     known: HashSet<PathBuf>,
     /// What hooks have not heard of.
     late: Vec<Late>,
 }
 
-impl Told {
+impl GivenInstructions {
     /// What hooks have not heard of; they have from now on.
     pub(crate) fn take(&mut self) -> Vec<Late> {
         std::mem::take(&mut self.late)
@@ -351,18 +351,18 @@ fn is_meant(patterns: &[String], file: &Path) -> bool {
 
 /// The instructions of the folders between the project's folder and a file, and the project's rules
 /// for such files, each given once.
-pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<Told>) -> Option<String> {
+pub(crate) fn nested(path: &Path, root: &Path, given: &Mutex<GivenInstructions>) -> Option<String> {
     let file = path.strip_prefix(root).ok()?;
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut given = given.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut folder, mut text) = (root.to_owned(), String::new());
-    let mut give = |told: &mut Told, found: ContextFile, globs: &[String]| {
+    let mut give = |given: &mut GivenInstructions, found: ContextFile, globs: &[String]| {
         write_all(&found.files, &mut text);
         let late = |loaded| Late { loaded, with: path.to_owned(), globs: globs.to_vec() };
-        told.late.extend(found.loaded.into_iter().map(late));
+        given.late.extend(found.loaded.into_iter().map(late));
     };
     for part in file.parent()? {
         folder.push(part);
-        if !told.known.insert(folder.clone()) {
+        if !given.known.insert(folder.clone()) {
             continue;
         }
         let mut found = ContextFile::within(root);
@@ -372,10 +372,10 @@ pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<Told>) -> Option<Str
         if found.files.is_empty() {
             found.file(&folder.join("AGENTS.md"), PROJECTS, TOP);
         }
-        give(&mut told, found, &[]);
+        give(&mut given, found, &[]);
     }
     for rule in markdown(&root.join(".claude/rules")) {
-        if told.known.contains(&rule) {
+        if given.known.contains(&rule) {
             continue;
         }
         let (mut found, mut globs) = (ContextFile::within(root), Vec::new());
@@ -385,8 +385,8 @@ pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<Told>) -> Option<Str
             is_meant(&globs, file).then(|| body.to_owned())
         });
         if !found.files.is_empty() {
-            give(&mut told, found, &globs);
-            told.known.insert(rule);
+            give(&mut given, found, &globs);
+            given.known.insert(rule);
         }
     }
     let text = text.trim_end();

@@ -64,13 +64,13 @@ fn a_folders_instructions_are_told_once() {
     write(&root.join("CLAUDE.md"), "known already");
     write(&root.join("src/CLAUDE.md"), "of src");
     write(&root.join("src/deep/AGENTS.md"), "of deep");
-    let told = Mutex::default();
-    let found = nested(&root.join("src/deep/a.rs"), root, &told).unwrap();
+    let given = Mutex::default();
+    let found = nested(&root.join("src/deep/a.rs"), root, &given).unwrap();
     assert!(found.starts_with("\n\n<system-reminder>\nContents of ") && found.contains("of src"));
     assert!(found.contains("of deep") && !found.contains("known"));
-    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told), None);
-    assert_eq!(nested(&root.join("a.rs"), root, &told), None);
-    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told), None);
+    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &given), None);
+    assert_eq!(nested(&root.join("a.rs"), root, &given), None);
+    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &given), None);
 }
 
 #[test]
@@ -228,8 +228,8 @@ fn rules_for_certain_files_come_with_the_first_of_them() {
     let has = texts.map(|text| context.reminder.contains(text));
     assert_eq!(has, [true, true, true, true, false], "{}", context.reminder);
     assert!(!context.reminder.contains("rule of code") && !context.reminder.contains("of docs"));
-    let told = Mutex::default();
-    let found = |name: &str| nested(&cwd.join(name), &cwd, &told).unwrap_or_default();
+    let given = Mutex::default();
+    let found = |name: &str| nested(&cwd.join(name), &cwd, &given).unwrap_or_default();
     assert_eq!(found("notes.txt"), "");
     let code = found("src/a/b.toml");
     assert!(code.contains("local to src") && code.ends_with("rule of code\n</system-reminder>"));

@@ -46,7 +46,7 @@ pub use registry::{Registry, Tool};
 use crate::ambient::Ambient;
 use crate::api::Model;
 use crate::backup::{Backup, Backups};
-use crate::context::Told;
+use crate::context::GivenInstructions;
 use crate::freshness::Freshness;
 use crate::guard::Guard;
 use crate::images::{self, Images};
@@ -314,7 +314,7 @@ pub struct Site {
     /// The repository that the user trusts, by its top folder: what its settings name may run.
     pub trusted_repository: Option<PathBuf>,
     /// The instructions that the model has got with files.
-    pub told: Mutex<Told>,
+    pub given: Mutex<GivenInstructions>,
     /// The commands that run.
     pub shells: Arc<Shells>,
     /// The API for tools that make requests, and the name of the model.
@@ -390,7 +390,7 @@ impl Site {
             todos: Mutex::default(),
             todo_file: None,
             trusted_repository: None,
-            told: Mutex::default(),
+            given: Mutex::default(),
             shells: Arc::new(Shells::new(std::env::temp_dir().join(scratch::folder_name()))),
             model,
             spent: Mutex::default(),
@@ -433,7 +433,7 @@ impl Site {
             todos: Mutex::default(),
             todo_file: None,
             trusted_repository: self.trusted_repository.clone(),
-            told: Mutex::default(),
+            given: Mutex::default(),
             shells: self.shells.clone(),
             model: self.model.clone(),
             spent: Mutex::default(),

@@ -541,7 +541,7 @@ impl Driver {
 
     /// Hooks learn which instructions came with files.
     pub(super) fn tell_loaded(&mut self, agent: &Agent, host: &mut dyn Host) {
-        let late = agent.site.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let late = agent.site.given.lock().unwrap_or_else(PoisonError::into_inner).take();
         for Late { loaded, with, globs } in late {
             let usual = if globs.is_empty() { "nested_traversal" } else { "path_glob_match" };
             let (reason, mut more) = described(&loaded, usual);

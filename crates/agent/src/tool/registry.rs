@@ -244,7 +244,7 @@ fn with_context(mut answer: Answer, call: &Call, site: &Site) -> Answer {
         && let Content::Text(text) = &mut answer.content
     {
         let path = site.path(super::text(call, "file_path"));
-        text.extend(context::nested(&path, &site.root, &site.told));
+        text.extend(context::nested(&path, &site.root, &site.given));
     }
     answer
 }

@@ -126,11 +126,11 @@ impl Lab {
     }
 
     fn run(&self, script: &Value, origin: Origin, prompts: &[&str]) -> Done {
-        let said = prompts.iter().map(|prompt| Said::text(prompt)).collect();
-        self.run_said(script, origin, said)
+        let words = prompts.iter().map(|prompt| Said::text(prompt)).collect();
+        self.run_said(script, origin, words)
     }
 
-    fn run_said(&self, script: &Value, origin: Origin, said: Vec<Said>) -> Done {
+    fn run_said(&self, script: &Value, origin: Origin, words: Vec<Said>) -> Done {
         let folders = Folders::at(self.path("home"), None, &self.path("project"));
         let id = uuid::Uuid::new_v4().to_string();
         let config = SessionConfig {
@@ -157,7 +157,7 @@ impl Lab {
         let file = place.file.clone();
         let (notes, inbox) = mpsc::channel();
         let mut session = prepared.start(place, &self.variables, notes.clone(), notify).unwrap();
-        for one in said {
+        for one in words {
             notes.send(Note::Say(one)).unwrap();
         }
         notes.send(Note::Closed).unwrap();

@@ -461,9 +461,9 @@ fn whatever_happens_to_a_session_what_is_sent_is_valid() {
                     let Some(prompt) = prompts.get(usize::try_from(dice.roll(4)).unwrap()) else {
                         continue;
                     };
-                    let said = Said::compact_since(&prompt.id);
+                    let words = Said::compact_since(&prompt.id);
                     let send = move |notes: &Sender<Note>| {
-                        notes.send(Note::Say(said)).unwrap();
+                        notes.send(Note::Say(words)).unwrap();
                         notes.send(Note::Say(Said::text("After that."))).unwrap();
                     };
                     lab.run(model.clone(), here, send, deaf);

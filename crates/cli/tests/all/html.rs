@@ -23,7 +23,7 @@ fn made(env: &Env, args: &[&str]) -> String {
 
 /// A session whose every text has markup and a secret in it.
 fn hostile(env: &Env) -> String {
-    let text = format!("<b onclick='x'>&\\\"zq {TOKEN}</b>");
+    let text = format!("<b onclick='x'>&\\\"zq.zq {TOKEN}</b>");
     let mut lines = Vec::new();
     for number in 0..4 {
         let parent = if number == 0 { "null".to_owned() } else { format!("\"r{}\"", number - 1) };
@@ -54,9 +54,9 @@ fn a_file_has_no_markup_of_the_session_and_no_secret() {
     assert!(html.contains("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-"));
     assert!(html.ends_with("</body></html>\n"));
     assert!(!html.contains(TOKEN) && html.contains("[redacted:github-token:1]"));
-    assert!(html.contains("zq") && !html.contains("<b onclick") && !html.contains("'x'"));
-    // Whatever stands before the mark is escaped.
-    for (at, _) in html.match_indices("zq") {
+    assert!(html.contains("zq.zq") && !html.contains("<b onclick") && !html.contains("'x'"));
+    // Whatever stands before the mark, which no hash in the page can have, is escaped.
+    for (at, _) in html.match_indices("zq.zq") {
         assert!(html[..at].ends_with("&quot;"), "{}", &html[at.saturating_sub(40)..at + 2]);
     }
     // One script, one style sheet, nothing that is loaded.

@@ -9,7 +9,7 @@ use super::{Phase, Screen, Search, Wish};
 use crate::complete::{self, Wanted};
 use crate::composer::{Prompt, Reaction, ViMode};
 use crate::question::Reply;
-use crate::text::look;
+use crate::text::{line, look};
 
 /// How soon a second key must follow.
 const TWICE: Duration = Duration::from_millis(1_500);
@@ -166,7 +166,9 @@ impl Screen {
             return match dialog.line(text, now) {
                 Reply::Answered(answer) => self.answered(answer, now),
                 Reply::Unclear => {
-                    self.note(look::WARN, "answer with the number of a choice");
+                    let hint = line(look::WARN, "answer with the number of a choice");
+                    self.out.insert(self.free, hint);
+                    self.free += 1;
                     Vec::new()
                 }
                 Reply::Waits | Reply::Early | Reply::Rewrite => Vec::new(),

@@ -35,8 +35,8 @@ pub(super) fn tell(agent: &AgentId, name: &str, verdict: &Verdict, host: &mut dy
         host.event(agent, &Event::Notice(text.clone()));
     }
     for text in &verdict.messages {
-        let said = Event::HookSaid { name: name.to_owned(), text: text.clone() };
-        host.event(agent, &said);
+        let event = Event::HookSaid { name: name.to_owned(), text: text.clone() };
+        host.event(agent, &event);
     }
 }
 

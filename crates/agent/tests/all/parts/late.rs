@@ -33,11 +33,11 @@ fn what_a_hook_says_that_nothing_waits_for_goes_along_later_and_decides_nothing(
     assert!(lab.path("project/made").exists());
     let sent = done.sent.join("\n");
     assert!(sent.contains("PreToolUse:Bash hook additional context: the tests pass"), "{sent}");
-    let said = done.events.iter().find_map(|(_, event)| match event {
+    let heard = done.events.iter().find_map(|(_, event)| match event {
         Event::HookSaid { name, text } => Some((name.as_str(), text.as_str())),
         _ => None,
     });
-    assert_eq!(said, Some(("PreToolUse:Bash", "tested")));
+    assert_eq!(heard, Some(("PreToolUse:Bash", "tested")));
 }
 
 #[test]

@@ -95,8 +95,8 @@ fn the_end_of_a_conversation_is_replaced_by_its_summary() {
     let session = || Origin::Session(transcript::Session::at(&first.file).unwrap());
     let summary = says("<summary>They said two and three.</summary>");
     let script = script(&[says("Four.")], &[summary]);
-    let said = vec![Said::compact_since(&prompts[1].id), Said::text("Fourth.")];
-    let done = lab.run_said(&script, session(), said);
+    let words = vec![Said::compact_since(&prompts[1].id), Said::text("Fourth.")];
+    let done = lab.run_said(&script, session(), words);
     let outcomes = done.outcomes();
     assert_eq!((outcomes.len(), outcomes[1].1.as_str()), (2, "Four."), "{outcomes:?}");
     assert_eq!(boundaries(&done), Vec::<Value>::new());
@@ -108,8 +108,8 @@ fn the_end_of_a_conversation_is_replaced_by_its_summary() {
     assert!(!sent.contains("Two.") && !sent.contains("Three."), "{sent}");
     assert_resumes(&done);
     // The order named the prompt, and what is not there cannot be summarised.
-    let said = vec![Said::compact_since("no-such-prompt")];
-    let refused = lab.run_said(&script, session(), said);
+    let words = vec![Said::compact_since("no-such-prompt")];
+    let refused = lab.run_said(&script, session(), words);
     let (outcome, _) = &refused.outcomes()[0];
     let Outcome::Blocked(why) = outcome else { panic!("{outcome:?}") };
     assert_eq!(why, "There is no prompt no-such-prompt in the conversation.");
@@ -124,8 +124,8 @@ fn without_an_answer_the_end_of_a_conversation_stays() {
     let prompts = agent::resume::open(&first.file, None).unwrap().unwrap().waypoints;
     let error = json!({"error": {"status": 400, "type": "invalid_request_error", "message": "no"}});
     let session = Origin::Session(transcript::Session::at(&first.file).unwrap());
-    let said = vec![Said::compact_since(&prompts[0].id)];
-    let done = lab.run_said(&script(&[], &[error]), session, said);
+    let words = vec![Said::compact_since(&prompts[0].id)];
+    let done = lab.run_said(&script(&[], &[error]), session, words);
     assert!(matches!(done.outcomes()[0].0, Outcome::Failed(_)), "{:?}", done.outcomes());
     assert_eq!(done.sent, first.sent);
     assert_resumes(&done);

@@ -385,8 +385,8 @@ fn hosts_learn_what_hooks_say_and_what_fills_the_context() {
     let mut host = Host::start(&mut lab, &["--agents", &agents]);
     host.say("Hi.", "u");
     let events = host.until(|event| event["type"] == "result");
-    let said = events.iter().find(|event| event["subtype"] == "informational").unwrap();
-    assert_eq!(said["content"], "UserPromptSubmit says: mind the gap");
+    let message = events.iter().find(|event| event["subtype"] == "informational").unwrap();
+    assert_eq!(message["content"], "UserPromptSubmit says: mind the gap");
     let answer = host.ask(&json!({"subtype": "get_context_usage"}));
     let usage = &answer["response"]["response"];
     let scout = json!({"agentType": "scout", "source": "flagSettings", "tokens": 4});

@@ -435,8 +435,8 @@ fn a_secret_in_the_name_of_the_folder_is_not_printed() {
     let env = Env::bare();
     let mut session = Session::default();
     session.turn("prompt", &format!("use ghp_{key}"));
-    let lines = session.lines.join("\n").replace("/home/dev/demo", &format!("/work/ghp_{key}"));
-    env.put(&format!(".claude/projects/-work-ghp-{key}/{SESSION}.jsonl"), lines + "\n");
+    let lines = session.lines.join("\n").replace("/home/dev/demo", &format!("/srv/ghp_{key}"));
+    env.put(&format!(".claude/projects/-srv-ghp-{key}/{SESSION}.jsonl"), lines + "\n");
     for args in [
         &["secrets", "--all"][..],
         &["secrets", SESSION, "--json"],
@@ -454,7 +454,7 @@ fn a_secret_in_the_name_of_the_folder_is_not_printed() {
         assert!(!shown.contains(&key), "{args:?}: {shown}");
     }
     let made = fs::read_to_string(env.path("out.jsonl")).unwrap();
-    assert!(made.contains("\"cwd\":\"/work/[redacted:github-token:1]\""), "{made}");
+    assert!(made.contains("\"cwd\":\"/srv/[redacted:github-token:1]\""), "{made}");
 }
 
 /// What quipu itself keeps is looked through, not only the journal.

@@ -76,12 +76,12 @@ struct PieceFinds {
     lines: u64,
     /// Texts in which nothing was found, as they are written and decoded.
     clean: HashSet<u128>,
-    names: Names,
+    names: MemberNames,
 }
 
 /// What is known of the names of members: every record has the same ones.
 #[derive(Default)]
-struct Names(HashMap<Vec<u8>, Name>);
+struct MemberNames(HashMap<Vec<u8>, Name>);
 
 #[derive(Clone, Copy)]
 struct Name {
@@ -95,7 +95,7 @@ struct Name {
 const NAMES: usize = 512;
 const LONGEST_NAME: usize = 64;
 
-impl Names {
+impl MemberNames {
     /// What is known of a name, as it is written.
     fn of(&mut self, redactor: &Redactor, name: &[u8]) -> Name {
         if let Some(known) = self.0.get(name) {
