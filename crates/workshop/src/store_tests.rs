@@ -272,8 +272,8 @@ fn a_hash_that_is_known_is_used_for_the_same_state_only() {
         begun.hashed(&scene.path, was, hash);
     });
     assert_eq!(ahead, real);
-    let told = kept(&|scene, begun, was| begun.hashed(&scene.path, was, "told".to_owned()));
-    assert_eq!(told, "told");
+    let given_hash = kept(&|scene, begun, was| begun.hashed(&scene.path, was, "told".to_owned()));
+    assert_eq!(given_hash, "told");
     let other = kept(&|scene, begun, _| {
         let other = Mark::of(scene.folder.path()).unwrap();
         assert_eq!(hash_of(&scene.path, other), None);

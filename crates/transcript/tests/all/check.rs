@@ -184,7 +184,7 @@ fn damaged_files_get_a_verdict() {
 #[test]
 fn secrets_that_were_looked_for_are_reported_as_if_the_check_had_found_them() {
     let [token, other] = ["ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2", "AKIAZQ3DRSTUVWXY2345"];
-    let said = |text: &str| {
+    let prompt = |text: &str| {
         format!(
             "{{\"type\":\"user\",\"uuid\":\"u\",\"parentUuid\":null,\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}\n"
         )
@@ -193,11 +193,11 @@ fn secrets_that_were_looked_for_are_reported_as_if_the_check_had_found_them() {
     let path = folder.path().join("5e551011-0000-4000-8000-000000000000.jsonl");
     write(
         &path,
-        [said("hello"), said(token), said(&format!("{other} {token}"))].concat().as_bytes(),
+        [prompt("hello"), prompt(token), prompt(&format!("{other} {token}"))].concat().as_bytes(),
     );
     let agent = path.with_extension("").join("subagents/agent-a1.jsonl");
     fs::create_dir_all(agent.parent().unwrap()).unwrap();
-    write(&agent, [said("look"), said(token)].concat().as_bytes());
+    write(&agent, [prompt("look"), prompt(token)].concat().as_bytes());
     let (session, redactor) = (Session::at(&path).unwrap(), Arc::default());
     let rules = Rules::newest();
     let whole = check_alone(&session, agents(&session), rules, &redactor).unwrap().report;
