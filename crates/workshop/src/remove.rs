@@ -2,10 +2,11 @@
 //! restores it, or for good.
 //!
 //! Invariants: a session that another process uses is left alone; the session's own file goes
-//! first, in one step, so that a run that is stopped has removed the session or has not; what other
-//! sessions use too stays.
+//! first, in one step, so that a run that is stopped has removed the session or has not, and the
+//! next run does the rest; what other sessions use too stays.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use transcript::conversation::place::Session;
 
@@ -59,7 +60,7 @@ impl Workshop {
                 removed.entry = Some(self.to_trash(session, &removed.files, notify)?);
             }
             (Mode::Write, Removing::ForGood) => {
-                removed.forgotten = self.for_good(session, &removed.files)?;
+                removed.forgotten = self.for_good(session, &removed.files, notify)?;
             }
         }
         Ok(removed)
@@ -88,12 +89,40 @@ impl Workshop {
         Ok(name)
     }
 
-    fn for_good(&self, session: &Session, all: &AllFiles) -> Result<Leftovers, Error> {
-        for file in &all.files {
-            fs::remove_file(&file.path).map_err(Error::unwritable(&file.path))?;
-            Real.remove_empty(&file.path, &file.inside.join("x"));
-        }
-        let journal = self.journal()?;
-        journal.forget_session(&mut Real, &session.id).map_err(Error::unwritable(&session.path))
+    /// By way of the journal, which completes what is stopped in between.
+    fn for_good(
+        &self,
+        session: &Session,
+        all: &AllFiles,
+        notify: &mut dyn FnMut(Notice),
+    ) -> Result<Leftovers, Error> {
+        let mut tell_pruned = |notice| match notice {
+            Notice::KeptCopy => {}
+            notice => notify(notice),
+        };
+        let in_trash = match self.to_trash(session, all, &mut tell_pruned) {
+            Ok(name) => Some(name),
+            // Whoever deletes to get space back has none for the journal.
+            Err(Error::Unwritable { source, .. }) if is_full(source.kind()) => {
+                one_by_one(all)?;
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        self.journal()?
+            .forget_session(&mut Real, &session.id, in_trash.as_deref())
+            .map_err(Error::unwritable(&session.path))
     }
+}
+
+fn is_full(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+fn one_by_one(all: &AllFiles) -> Result<(), Error> {
+    for file in &all.files {
+        fs::remove_file(&file.path).map_err(Error::unwritable(&file.path))?;
+        Real.remove_empty(&file.path, &file.inside.join("x"));
+    }
+    Ok(())
 }

@@ -331,11 +331,12 @@ impl Journal {
     }
 
     /// Removes the changes of a session, so that nothing of it is left here. Returns what was
-    /// removed.
+    /// removed beside the removal itself, if that is one of them.
     pub(crate) fn forget_session(
         &self,
         disk: &mut dyn Disk,
         session: &str,
+        removal: Option<&str>,
     ) -> io::Result<Leftovers> {
         let mut gone = Leftovers::default();
         if !self.root.is_dir() {
@@ -345,7 +346,9 @@ impl Journal {
         for folder in self.folders()? {
             let Some(entry) = Entry::read(&folder) else { continue };
             if entry.session == session && !matches!(worker(&folder), Worker::Alive) {
-                gone.add(sweep::size(&folder));
+                if removal != Some(entry.name.as_str()) {
+                    gone.add(sweep::size(&folder));
+                }
                 forget(disk, &folder)?;
             }
         }

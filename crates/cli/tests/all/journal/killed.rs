@@ -134,3 +134,54 @@ fn a_hundred_times() {
     );
     assert!(seen[0] > 0 && seen[2] > 0, "never killed in time: {seen:?}");
 }
+
+/// A purge goes by way of the journal: whenever it is stopped, the session is there with all that
+/// belongs to it, or can be restored with it, or is gone with it.
+#[test]
+fn a_purge_is_never_half_done() {
+    let env = surroundings();
+    let keep = |from: &Path, to: &Path| {
+        for (file, bytes) in files(from) {
+            let copy = to.join(file.strip_prefix(from).unwrap());
+            fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            fs::write(copy, bytes).unwrap();
+        }
+    };
+    let (project, spare) = (project(&env), env.path("spare"));
+    keep(&project, &spare);
+    let whole = files(&project);
+    let its = |path: &PathBuf| path.to_string_lossy().contains(MANY);
+    let purge = ["rm", MANY, "--purge", "--yes", "--force"];
+    let begin = Instant::now();
+    exits(&env.run(&purge), 0, &[]);
+    let most = usize::try_from(begin.elapsed().as_micros()).unwrap();
+    assert!(!files(&project).keys().any(its) && entries(&env).is_empty());
+
+    let (mut chance, mut seen) = (Rng::new(7), [0; 3]);
+    for run in 0..40 {
+        keep(&spare, &project);
+        let mut command = env.command(&purge);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(chance.below(most) as u64));
+        // One that has ended need not be.
+        let _ = child.kill();
+        child.wait().unwrap();
+        // The next run completes it, whatever it changes.
+        exits(&env.run(&["strip", SMALL, "--results", "--in-place", "--force"]), 0, &[]);
+        exits(&env.run(&["undo", SMALL]), 0, &[]);
+        assert_eq!(leftovers(&env), Vec::<PathBuf>::new(), "run {run}");
+        let mut outcome = usize::from(files(&project) != whole);
+        if outcome == 1 {
+            assert!(!files(&project).keys().any(its), "run {run}");
+            if entries(&env).is_empty() {
+                outcome = 2;
+            } else {
+                exits(&env.run(&["undo"]), 0, &["undone"]);
+                assert!(files(&project) == whole, "run {run}");
+            }
+        }
+        seen[outcome] += 1;
+    }
+    println!("{} not begun, {} restored, {} gone", seen[0], seen[1], seen[2]);
+    assert!(seen[0] > 0 && seen[0] < 40, "never killed in time: {seen:?}");
+}
