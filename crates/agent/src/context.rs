@@ -68,9 +68,21 @@ pub struct GivenInstructions {
     known: HashSet<PathBuf>,
     /// What hooks have not heard of.
     late: Vec<Late>,
+    /// The folder of the user's rules.
+    rules: Option<PathBuf>,
 }
 
 impl GivenInstructions {
+    /// Nothing yet; the user's rules are in this folder.
+    pub fn with_rules(folder: PathBuf) -> GivenInstructions {
+        GivenInstructions { rules: Some(folder), ..GivenInstructions::default() }
+    }
+
+    /// Nothing yet, of the same rules.
+    pub(crate) fn anew(&self) -> GivenInstructions {
+        GivenInstructions { rules: self.rules.clone(), ..GivenInstructions::default() }
+    }
+
     /// What hooks have not heard of; they have from now on.
     pub(crate) fn take(&mut self) -> Vec<Late> {
         std::mem::take(&mut self.late)
@@ -349,8 +361,8 @@ fn is_meant(patterns: &[String], file: &Path) -> bool {
     })
 }
 
-/// The instructions of the folders between the project's folder and a file, and the project's rules
-/// for such files, each given once.
+/// The instructions of the folders between the project's folder and a file, and the user's and the
+/// project's rules for such files, each given once.
 pub(crate) fn nested(path: &Path, root: &Path, given: &Mutex<GivenInstructions>) -> Option<String> {
     let file = path.strip_prefix(root).ok()?;
     let mut given = given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -374,12 +386,15 @@ pub(crate) fn nested(path: &Path, root: &Path, given: &Mutex<GivenInstructions>)
         }
         give(&mut given, found, &[]);
     }
-    for rule in markdown(&root.join(".claude/rules")) {
+    let users = given.rules.iter().flat_map(|folder| markdown(folder)).map(|rule| (rule, USERS));
+    let rules: Vec<_> = users.collect();
+    let projects = markdown(&root.join(".claude/rules")).into_iter().map(|rule| (rule, PROJECTS));
+    for (rule, kind) in rules.into_iter().chain(projects) {
         if given.known.contains(&rule) {
             continue;
         }
         let (mut found, mut globs) = (ContextFile::within(root), Vec::new());
-        found.read(&rule, PROJECTS, TOP, |text| {
+        found.read(&rule, kind, TOP, |text| {
             let (members, body) = frontmatter::read(text);
             globs = patterns(&members);
             is_meant(&globs, file).then(|| body.to_owned())

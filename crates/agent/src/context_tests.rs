@@ -212,6 +212,7 @@ fn rules_for_certain_files_come_with_the_first_of_them() {
     let root = folder.path();
     let (home, cwd) = (root.join("home"), root.join("project"));
     write(&home.join("rules/mine.md"), "---\nauthor: me\n---\nrule of the user");
+    write(&home.join("rules/tests.md"), "---\npaths: tests/**\n---\nthe user's rule of tests");
     let rules = cwd.join(".claude/rules");
     write(&rules.join("deep/general.md"), "rule for all");
     write(
@@ -227,8 +228,9 @@ fn rules_for_certain_files_come_with_the_first_of_them() {
     let texts = ["rule of the user", "rule for all", "of all agents", "rule of", "author"];
     let has = texts.map(|text| context.reminder.contains(text));
     assert_eq!(has, [true, true, true, true, false], "{}", context.reminder);
-    assert!(!context.reminder.contains("rule of code") && !context.reminder.contains("of docs"));
-    let given = Mutex::default();
+    let late = ["rule of code", "of docs", "of tests"];
+    assert!(late.iter().all(|text| !context.reminder.contains(text)));
+    let given = Mutex::new(GivenInstructions::with_rules(home.join("rules")));
     let found = |name: &str| nested(&cwd.join(name), &cwd, &given).unwrap_or_default();
     assert_eq!(found("notes.txt"), "");
     let code = found("src/a/b.toml");
@@ -236,4 +238,6 @@ fn rules_for_certain_files_come_with_the_first_of_them() {
     assert_eq!(found("src/main.rs"), "");
     assert!(found("a.md").contains("rule of docs"));
     assert_eq!(found("docs/a.md"), "");
+    assert!(found("tests/all.rs").ends_with("the user's rule of tests\n</system-reminder>"));
+    assert_eq!(found("tests/all.rs"), "");
 }

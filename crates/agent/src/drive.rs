@@ -45,7 +45,7 @@ use crate::tool::{self, Site};
 use crate::turn::{Input, Outcome, Prompt, Wanted};
 use hooked::Then;
 
-pub use crate::inbox::{Note, Report, Said};
+pub use crate::inbox::{Departure, Note, Report, Said};
 pub use compacting::Summarised;
 pub use worker::{Agent, Asking};
 
@@ -101,6 +101,8 @@ pub struct Driver {
     next_model: Option<String>,
     /// The exit code, once the session is to end.
     end: Option<u8>,
+    /// Why the user has left.
+    departure: Option<Departure>,
 }
 
 impl std::fmt::Debug for Driver {
@@ -120,6 +122,8 @@ pub struct About {
     pub is_kept: bool,
     /// Whether it continues another one.
     pub is_resumed: bool,
+    /// Why the user left another one for it.
+    pub after: Option<Departure>,
     /// How often a request is retried.
     pub retry: Retry,
     /// Whether a conversation is summarised by itself before it is too long.
@@ -179,6 +183,7 @@ impl Driver {
             is_closed: false,
             next_model: None,
             end: None,
+            departure: None,
         }
     }
 
@@ -335,6 +340,10 @@ impl Driver {
             }
             Note::Control(line) => self.control(&line, host),
             Note::End(code) => self.stop_with(code),
+            Note::Leave(departure) => {
+                self.departure = Some(departure);
+                self.stop_with(0);
+            }
             Note::Closed => self.is_closed = true,
             Note::Nonsense(why) => {
                 host.event(&AgentId::Main, &Event::Complaint(why));

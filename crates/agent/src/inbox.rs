@@ -34,10 +34,34 @@ pub enum Note {
     Reply(Value),
     /// The program is to end: the turn is stopped, with this exit code.
     End(u8),
+    /// The user leaves the session: the turn is stopped.
+    Leave(Departure),
     /// There will be no more prompts.
     Closed,
     /// An input that cannot be understood, and why.
     Nonsense(String),
+}
+
+/// Why a user leaves a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// For the shell.
+    Exit,
+    /// For a new session.
+    Clear,
+    /// For another session.
+    Resume,
+}
+
+impl Departure {
+    /// As hooks know it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Departure::Exit => "prompt_input_exit",
+            Departure::Clear => "clear",
+            Departure::Resume => "resume",
+        }
+    }
 }
 
 /// What a thread that works for an agent reports.

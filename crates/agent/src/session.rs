@@ -36,7 +36,7 @@ use crate::api::Model;
 use crate::api::retry::Retry;
 use crate::compact::CompactAt;
 use crate::context::{LeftOut, Loaded};
-use crate::drive::{About, Agent, Asking, Driver, MOST_STOPS, Note};
+use crate::drive::{About, Agent, Asking, Departure, Driver, MOST_STOPS, Note};
 use crate::event::AgentId;
 use crate::guard::SandboxWish;
 use crate::hook::HookBook;
@@ -87,6 +87,8 @@ pub struct Parts {
     pub log: Option<Log>,
     /// A title, written with the first prompt.
     pub title: Option<String>,
+    /// Why the user left another session for this one.
+    pub after: Option<Departure>,
     /// The conversation so far.
     pub resumed: Resumed,
     /// The parameters of requests.
@@ -161,6 +163,7 @@ impl Parts {
             site: Site::new(cwd, &cwd.join(id), None, model, Arc::new(Real)),
             log: None,
             title: None,
+            after: None,
             resumed: Resumed::default(),
             asking,
             key_source: endpoint::NO_KEY,
@@ -247,6 +250,7 @@ impl Session {
             transcript: parts.transcript,
             is_kept,
             is_resumed,
+            after: parts.after,
             retry,
             compacts: parts.compacts,
             compact_at: parts.compact_at,

@@ -409,6 +409,7 @@ impl Site {
     pub(crate) fn for_agent(&self, tools: Registry, mode: Mode, scope: Option<Scope>) -> Site {
         let lock =
             |cwd: &Mutex<PathBuf>| cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).anew();
         Site {
             tools,
             scopes: self.scopes.iter().cloned().chain(scope).collect(),
@@ -433,7 +434,7 @@ impl Site {
             todos: Mutex::default(),
             todo_file: None,
             trusted_repository: self.trusted_repository.clone(),
-            given: Mutex::default(),
+            given: Mutex::new(given),
             shells: self.shells.clone(),
             model: self.model.clone(),
             spent: Mutex::default(),

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::decide::call;
 use super::prompting::built_in;
 use super::worker::Carried;
-use super::{Agent, Driver, Note, Report, Said};
+use super::{Agent, Departure, Driver, Note, Report, Said};
 use crate::block::text_of;
 use crate::context::{Late, Loaded, tagged};
 use crate::control::{self, Reply};
@@ -534,7 +534,11 @@ impl Driver {
             let (reason, more) = described(&loaded, "session_start");
             let _ = self.hook(agent, ("InstructionsLoaded", reason), more, Then::Nothing, host);
         }
-        let source = if self.about.is_resumed { "resume" } else { "startup" };
+        let source = match self.about.after {
+            _ if self.about.is_resumed => "resume",
+            Some(Departure::Clear) => "clear",
+            _ => "startup",
+        };
         let more = json!({"source": source});
         self.hook_then(agent, ("SessionStart", source), more, Then::Begin(utterance), host);
     }

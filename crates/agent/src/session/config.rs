@@ -11,6 +11,7 @@ use transcript::conversation::place::slug;
 
 use super::{PermitWishes, SandboxWishes, SettingsWishes};
 use crate::ambient::Ambient;
+use crate::drive::Departure;
 use crate::host::Audience;
 use crate::images::ImageWishes;
 use crate::prompt;
@@ -132,6 +133,8 @@ pub struct SessionConfig {
     pub new_id: String,
     /// A title for the session.
     pub title: Option<String>,
+    /// Why the user left another session for this one.
+    pub after: Option<Departure>,
     /// At most this many requests per prompt.
     pub max_turns: Option<u32>,
     /// What the run may cost, in dollars.
@@ -193,6 +196,7 @@ impl SessionConfig {
             given_id: None,
             new_id,
             title: None,
+            after: None,
             max_turns: None,
             budget: None,
             thinking: None,

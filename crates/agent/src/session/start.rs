@@ -6,8 +6,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 
 use super::error::{FileError, unwritable};
 use super::{
@@ -18,7 +18,7 @@ use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
 use crate::compact::CompactAt;
-use crate::context::{Context, tagged};
+use crate::context::{Context, GivenInstructions, tagged};
 use crate::drive::Note;
 use crate::guard::{self, Guard, SandboxWish};
 use crate::images::{ImageWishes, Images};
@@ -206,11 +206,13 @@ impl Prepared {
             site.images = config.images.map(|wishes| images(wishes, &id, roots, old));
             site.todo_file = Some(home.join("todos").join(format!("{id}-agent-{id}.json")));
         }
+        site.given = Mutex::new(GivenInstructions::with_rules(home.join("rules")));
         site.is_offline = config.source != ModelSource::Api;
         site.secrets = endpoint::secrets(&settings, environment);
         site.proxies = endpoint::proxies(&settings, environment);
         site.nature = config.nature;
         parts.title = config.title;
+        parts.after = config.after;
         parts.resumed = resumed;
         parts.key_source = key_source;
         let retry = variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use agent::Session;
-use agent::drive::NOBODY;
+use agent::drive::{Departure, NOBODY};
 use agent::host::{Asking, Format, Headless, Host};
 
 use crate::failure::Failure;
@@ -244,6 +244,9 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[allow(clippy::option_option, reason = "absent, present, with a file")]
     offline: Option<Option<PathBuf>>,
+    /// Why the user left another session for this one.
+    #[arg(skip)]
+    after: Option<Departure>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

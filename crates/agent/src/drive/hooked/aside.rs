@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::outcome::{ended, quiet, tell, woken};
 use super::{Agent, Driver};
-use crate::drive::{MOST_STOPS, Note, Report, Said};
+use crate::drive::{Departure, MOST_STOPS, Note, Report, Said};
 use crate::event::{AgentId, Event};
 use crate::hook::run::{self, Ran, Start};
 use crate::hook::{Action, Hook, Verdict};
@@ -110,10 +110,11 @@ impl Driver {
         let Some(main) = self.agents.remove(&AgentId::Main) else { return };
         let mut left = self.runs.aside.processes();
         if self.is_begun {
-            let reason = match self.about.audience {
-                Audience::Person if self.end.is_none() => "prompt_input_exit",
-                _ => "other",
+            let departure = match self.about.audience {
+                Audience::Person if self.end.is_none() => Some(Departure::Exit),
+                _ => self.departure,
             };
+            let reason = departure.map_or("other", Departure::name);
             let hooks = self.hooks.of("SessionEnd", reason, |_| true);
             let commands =
                 hooks.into_iter().filter(|hook| matches!(hook.action, Action::Command(_)));

@@ -39,7 +39,7 @@ use ::console::terminal::{Reflow, Sync, Terminal};
 use ::console::text::{Colors, Line, Span, look, safe};
 use ::console::{News, Screen, Wish};
 use agent::Session;
-use agent::drive::Note;
+use agent::drive::{Departure, Note};
 use agent::host::Init;
 
 use super::demo::Lab;
@@ -218,7 +218,12 @@ fn once(
         in_terminal(&mut screen, &mut backend, &mut inputs, first)
     };
     let (next, has_spoken) = (backend.next.take(), backend.has_spoken);
-    let _ = notes.send(Note::End(0));
+    let departure = match (&ended, &next) {
+        (Ok(None), Some((args, _))) => args.after,
+        (Ok(None), None) => Some(Departure::Exit),
+        _ => None,
+    };
+    let _ = notes.send(departure.map_or(Note::End(0), Note::Leave));
     let begun = Instant::now();
     while !worker.is_finished() && begun.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(5));

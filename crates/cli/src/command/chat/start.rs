@@ -171,6 +171,7 @@ pub(super) fn config(
         keeping: if is_discarded { Keeping::Discarded } else { Keeping::Kept },
         given_id: args.session_id.clone(),
         title: args.name.clone(),
+        after: args.after,
         max_turns: args.max_turns,
         budget: args.max_budget_usd,
         thinking: args.max_thinking_tokens,

@@ -127,3 +127,38 @@ fn another_session_is_picked_by_its_number() {
     let last = desk.server.requests().pop().unwrap().to_string();
     assert!(last.contains("count the knots") && last.contains("and the cords"), "{last}");
 }
+
+/// Hooks learn why a session ends, and what the next one comes after.
+#[test]
+fn hooks_know_why_a_session_ends() {
+    let replies = vec![blocks(&[text("ANSWER-ONE.")]), blocks(&[text("ANSWER-TWO.")])];
+    let env = crate::env::Env::bare();
+    let log = env.path("hooks.log");
+    let hooks = |event: &str, matchers: &[&str]| -> Vec<serde_json::Value> {
+        let hook = |matcher: &&str| {
+            let command = format!("echo {event} {matcher} >> '{}'", log.display());
+            json!({"matcher": matcher, "hooks": [{"type": "command", "command": command}]})
+        };
+        matchers.iter().map(hook).collect()
+    };
+    let settings = json!({"hooks": {
+        "SessionStart": hooks("start", &["startup", "clear", "resume"]),
+        "SessionEnd": hooks("end", &["clear", "resume", "prompt_input_exit", "other"]),
+    }});
+    env.put(".claude/settings.json", settings.to_string());
+    let desk = Desk::in_shell(replies, env, (80, 60), |line| {
+        format!("{line} --ax-screen-reader --sandbox off --no-snapshots; echo left $?; cat")
+    });
+    let Some(desk) = desk else { return };
+    desk.wait("lists the keys");
+    desk.line("count the knots");
+    desk.wait("ANSWER-ONE.");
+    desk.line("/clear");
+    desk.until("a second session", |screen| screen.matches("lists the keys").count() == 2);
+    desk.line("and the cords");
+    desk.wait("ANSWER-TWO.");
+    desk.line("/exit");
+    desk.wait("left 0");
+    let lines = std::fs::read_to_string(desk.env.path("hooks.log")).unwrap();
+    assert_eq!(lines, "start startup\nend clear\nstart clear\nend prompt_input_exit\n");
+}

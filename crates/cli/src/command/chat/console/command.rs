@@ -11,6 +11,7 @@ use ::console::composer::{Keymap, Prompt};
 use ::console::run::{self, Backend as _, Flow, Stage};
 use ::console::screen::{CommandName, News, TodoState, Wish};
 use ::console::text::{Colors, line, look, output_lines};
+use agent::drive::Departure;
 use agent::permit::Bypass;
 use agent::slash::SlashBook;
 use serde_json::json;
@@ -203,6 +204,7 @@ fn elsewhere<W: Write>(
                     continues: false,
                     fork_session: false,
                     session_id: None,
+                    after: Some(Departure::Clear),
                     ..as_now(backend, stage)
                 },
                 Seen::No,
@@ -245,7 +247,7 @@ fn elsewhere<W: Write>(
 
 /// The flags without what was for the first session only.
 fn fresh(args: &ChatArgs) -> ChatArgs {
-    ChatArgs { prompt: None, name: None, ..args.clone() }
+    ChatArgs { prompt: None, name: None, after: None, ..args.clone() }
 }
 
 /// The same, with the model and the mode of now. What may be switched to stays the same.
@@ -305,6 +307,7 @@ fn resume<W: Write>(
                 continues: false,
                 fork_session: false,
                 session_id: None,
+                after: Some(Departure::Resume),
                 ..fresh(backend.args)
             };
             go(backend, args, Seen::No)
