@@ -146,7 +146,7 @@ impl Form<'_> {
         let kind = fresh::kind(inner);
         let carried = self.session.carried(inner, kind.is_some());
         match kind {
-            Some(kind) if carried.is_empty() && is_end => {
+            Some(kind) if is_end && (carried.is_empty() || kind == fresh::BUDGET) => {
                 self.applied.count(kind);
                 None
             }

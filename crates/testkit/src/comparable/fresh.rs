@@ -25,6 +25,9 @@ pub struct Pattern {
 /// A message of role `system` without content, which sets the effort.
 pub const EFFORT: &str = "effort";
 
+/// What may still be used: in the new prompt it may be as much as the session says.
+pub(super) const BUDGET: &str = "budget";
+
 /// Texts that introduce the session's content, if there is any.
 pub(super) const INTRODUCE: &[&str] = &["notice", "plan", "todos"];
 
@@ -86,7 +89,12 @@ pub const PATTERNS: &[Pattern] = &[
     },
     Pattern {
         name: "date",
-        begins: &["Today's date is ", "The current date is ", "Current date: "],
+        begins: &[
+            "Today's date is ",
+            "The current date is ",
+            "Current date: ",
+            "The date has changed",
+        ],
         kinds: &["date"],
         why: "the day of the start",
     },
@@ -109,7 +117,7 @@ pub const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "plan",
         begins: &["## Exited Plan Mode", "## Exited plan mode"],
-        kinds: &[],
+        kinds: &["plan_mode_exit"],
         why: "that plan mode, which the session was in, is off at the start",
     },
     Pattern {
@@ -125,16 +133,22 @@ pub const PATTERNS: &[Pattern] = &[
         why: "a task of the session no longer runs; a session's own notice is its content",
     },
     Pattern {
+        name: "instructions",
+        begins: &["Instruction files were re-read"],
+        kinds: &[],
+        why: "which memory files there are at the start, and were not before",
+    },
+    Pattern {
         name: "git",
         begins: &["gitStatus:", "# gitStatus"],
         kinds: &[],
         why: "state of the repository at the start",
     },
     Pattern {
-        name: "budget",
+        name: BUDGET,
         begins: &["<total_tokens>"],
         kinds: &["total_tokens_reminder"],
-        why: "what may still be used; a session's own note is its content",
+        why: "what may still be used; a session's own note is its content, but in the new prompt",
     },
     Pattern {
         name: "attribution",

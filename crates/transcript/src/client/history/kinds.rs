@@ -145,6 +145,7 @@ pub(super) fn parts(
 /// `is_old`: as they were before the last change of that type.
 fn parts_of(name: &str, attachment: &Object<'_>, is_old: bool) -> Vec<Part> {
     let get = |path: &[&str]| words(attachment, path);
+    let has = |name, raw: &[u8]| attachment.get(name).is_some_and(|value| value.raw() == raw);
     let one = |paths: &[&[&str]]| {
         let texts: Vec<String> = paths.iter().map(|path| get(path)).collect();
         vec![Part::Text(texts.join("\n"))]
@@ -189,6 +190,7 @@ fn parts_of(name: &str, attachment: &Object<'_>, is_old: bool) -> Vec<Part> {
         "nested_memory" => one(&[&["path"], &["content", "content"]]),
         "output_style" => one(&[&["style"]]),
         "plan_file_reference" => one(&[&["planFilePath"], &["planContent"]]),
+        "plan_mode_exit" if has("planExists", b"false") => one(&[]),
         "plan_mode" | "plan_mode_exit" | "plan_mode_reentry" => one(&[&["planFilePath"]]),
         "queued_command" => queued(attachment, is_old),
         "read_truncation_notice" => one(&[&["banner"]]),
