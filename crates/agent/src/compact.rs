@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use transcript::client::change::{Compress, Draft, ListCalls, Subject};
+use transcript::client::change::{Compress, Draft, KeepTurns, ListCalls, Subject};
 use transcript::client::compaction::{self, Compaction, Receipt};
 use transcript::client::history::Rules;
 use transcript::format::input::{Input, SUMMARY_LEAD, tagged, typed};
@@ -106,7 +106,7 @@ pub(crate) fn extract(answer: &str) -> String {
 /// A summary that no model has written, from the records.
 pub(crate) fn offline(transcript: &Path) -> Option<String> {
     let subject = Subject::open(transcript, Rules::newest()).ok()?;
-    let what = Compress { to: Some(OFFLINE), keep_turns: 0, calls: ListCalls::Leave };
+    let what = Compress { to: Some(OFFLINE), keep: KeepTurns::Last(0), calls: ListCalls::Leave };
     let draft = Draft::new(&subject, &what).ok();
     draft.map(|draft| draft.material(OFFLINE)).filter(|text| !text.trim().is_empty())
 }

@@ -16,7 +16,7 @@ mod prompting;
 mod worker;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -185,6 +185,11 @@ impl Driver {
             end: None,
             departure: None,
         }
+    }
+
+    /// The file of the session.
+    pub fn transcript(&self) -> &Path {
+        &self.about.transcript
     }
 
     /// The agent that the user talks with.

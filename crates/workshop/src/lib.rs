@@ -24,6 +24,7 @@ mod redact;
 mod relocate;
 mod remove;
 pub mod store;
+mod sum_up;
 mod title;
 mod work;
 
@@ -39,6 +40,7 @@ pub use redact::{
 };
 pub use relocate::{Relocated, RelocatedSession, Relocation, map_session};
 pub use remove::{Removed, Removing};
+pub use sum_up::SumUpError;
 pub use work::{Done, Notice, Outcome};
 
 use std::path::{Path, PathBuf};

@@ -96,9 +96,10 @@ impl Workshop {
         all: &AllFiles,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Leftovers, Error> {
-        let mut tell_pruned = |notice| match notice {
-            Notice::KeptCopy => {}
-            notice => notify(notice),
+        let mut tell_pruned = |notice| {
+            if !matches!(notice, Notice::KeptCopy) {
+                notify(notice);
+            }
         };
         let in_trash = match self.to_trash(session, all, &mut tell_pruned) {
             Ok(name) => Some(name),

@@ -7,7 +7,7 @@ use agent::ambient::Real;
 use agent::api::text;
 use agent::session::{Folders, PrepareError};
 use transcript::client::change::{
-    self, Change, Compress, CompressError, Draft, ListCalls, Subject,
+    self, Change, Compress, CompressError, Draft, KeepTurns, ListCalls, Subject,
 };
 use transcript::client::history::Rules;
 use transcript::conversation::place::Session;
@@ -61,7 +61,7 @@ pub(crate) fn compress(world: &mut World, args: &CompressArgs) -> Result<(), Fai
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
     let calls = if args.keep_calls { ListCalls::List } else { ListCalls::Leave };
-    let what = Compress { to: args.to, keep_turns: args.keep_turns, calls };
+    let what = Compress { to: args.to, keep: KeepTurns::Last(args.keep_turns), calls };
     let made = plan(world, args, &session, &read.subject, &what);
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Compress, place);
@@ -111,6 +111,9 @@ fn plan(
             return Err(Planned::Fits(text));
         }
         Err(CompressError::Read(error)) => return Err(error.into()),
+        Err(error @ CompressError::NothingBefore(_)) => {
+            return Err(Failure::usage(error.to_string(), None).into());
+        }
         Err(CompressError::Nothing) => {
             let hint = "`quipu check` says why, `quipu repair` may help";
             return Err(Failure::usage("nothing would be sent of this session", Some(hint)).into());

@@ -312,10 +312,10 @@ fn changed_sessions_are_sent_as_predicted() {
     let clients = clients();
     let changes = if full { FULL } else { CHANGES.len() };
     let only = env("QUIPU_CHANGES");
-    let named = env("QUIPU_SESSIONS");
+    let part_names = env("QUIPU_SESSIONS");
     let is_named = |source: usize| {
         let has = |part: &str| sources[source].name.contains(part);
-        named.as_ref().is_none_or(|named| named.split(',').any(has))
+        part_names.as_ref().is_none_or(|parts| parts.split(',').any(has))
     };
     let is_wanted = |change: usize| {
         only.as_ref().is_none_or(|only| only.split(',').any(|name| name == CHANGES[change].0))
@@ -379,7 +379,7 @@ fn changed_sessions_are_sent_as_predicted() {
     if full {
         let names: Vec<String> = clients.iter().map(|(version, _)| version.clone()).collect();
         let path = testkit::root().join("docs/surgery-table.md");
-        let is_part = only.is_some() || named.is_some();
+        let is_part = only.is_some() || part_names.is_some();
         let before = if is_part { fs::read_to_string(&path).unwrap() } else { String::new() };
         write(&path, table(&sources, &names, &found, &cells(&before)));
     }

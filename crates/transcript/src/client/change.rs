@@ -40,7 +40,7 @@ use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 
-pub use compress::{Compress, CompressError, Draft, ListCalls, compress};
+pub use compress::{Compress, CompressError, Draft, KeepTurns, ListCalls, compress};
 pub use fork::{At, ForkError, branch_turns, fork};
 pub use ids::Renames;
 pub use image::smaller_image;

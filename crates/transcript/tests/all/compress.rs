@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use testkit::RealFile;
 use transcript::client::change::{
-    self, Compress, CompressError, ListCalls, Subject, Uncompress, UncompressError,
+    self, Compress, CompressError, KeepTurns, ListCalls, Subject, Uncompress, UncompressError,
 };
 use transcript::client::check::Verdict;
 use transcript::client::history::Rules;
@@ -69,14 +69,16 @@ fn compressed(name: &str, bytes: &[u8], what: &Compress) -> Option<(Vec<u8>, [u6
         Err(CompressError::Fits { .. } | CompressError::Small { .. } | CompressError::Nothing) => {
             return None;
         }
-        Err(CompressError::Read(error)) => panic!("{name}: {error}"),
+        Err(error) => panic!("{name}: {error}"),
     };
     let (result, written) = made(&before, &change, None);
     let after = subject(&result, Rules::newest());
     let proof = change::prove(&before, &change, written, &after).unwrap();
     let tokens = [proof.before.tokens, proof.after.tokens];
-    let budget = what.to.unwrap();
-    assert!(tokens[1] <= budget, "{name}: {} of {budget} tokens", tokens[1]);
+    if let KeepTurns::Last(_) = what.keep {
+        let budget = what.to.unwrap();
+        assert!(tokens[1] <= budget, "{name}: {} of {budget} tokens", tokens[1]);
+    }
     assert_eq!(written.dropped, 0, "{name}");
     has_shared_members(name, bytes, &result);
     for version in VERSIONS {
@@ -127,11 +129,52 @@ fn every_session_is_compressed_and_restored() {
         let Ok(context) = before.context().unwrap() else { continue };
         let tokens = context.of_all_messages();
         for (share, keep_turns) in [(2, 3), (5, 0)] {
-            let what = Compress { to: Some(tokens / share), keep_turns, calls: ListCalls::List };
+            let keep = KeepTurns::Last(keep_turns);
+            let what = Compress { to: Some(tokens / share), keep, calls: ListCalls::List };
             count += u32::from(compressed(&name, &file.bytes, &what).is_some());
         }
     }
     assert!(count > 100, "only {count} sessions are long enough");
+}
+
+/// From a prompt on everything is sent as it was, whatever its size.
+#[test]
+fn what_follows_a_prompt_stays() {
+    let mut count = 0;
+    for file in sessions() {
+        let name = file.path.display().to_string();
+        let before = subject(&file.bytes, Rules::newest());
+        let conversation = before.conversation();
+        let turns = conversation.turns_in(&conversation.live());
+        let Some(turn) = turns.get(turns.len() / 2).filter(|_| turns.len() > 2) else { continue };
+        let typed = |row: &&transcript::conversation::table::RowId| {
+            let input = conversation.table.row(**row).input;
+            input.is_some_and(transcript::format::input::Input::is_typed)
+        };
+        let Some(row) = turn.rows.iter().find(typed) else { continue };
+        let uuid = conversation.table.text(conversation.table.row(*row).uuid);
+        let (Some(uuid), Some(prompt)) = (uuid, prompt(conversation, turn)) else { continue };
+        // As it stands in JSON.
+        let text = serde_json::to_string(&prompt).unwrap().trim_matches('"').to_owned();
+        let keep = KeepTurns::From(uuid.to_owned());
+        let what = Compress { to: None, keep, calls: ListCalls::Leave };
+        if let Err(CompressError::NothingBefore(_)) = change::compress(&before, &what) {
+            continue;
+        }
+        let Some((result, _)) = compressed(&name, &file.bytes, &what) else { continue };
+        for version in ["2.1.45", "2.1.325"] {
+            let of = |bytes: &[u8]| sent(bytes, rules(version));
+            let (Some(old), Some(new)) = (of(&file.bytes), of(&result)) else { continue };
+            // The summary is in one message with the prompt; notes that the client made for what
+            // came before may be behind that.
+            let rest = new.iter().skip(1).skip_while(|message| message["role"] == "system");
+            let rest: Vec<Value> = rest.cloned().collect();
+            assert!(old.ends_with(&rest), "{name} in {version}, from {uuid}");
+            assert!(new[0].to_string().contains(&text), "{name} in {version}, from {uuid}");
+        }
+        count += 1;
+    }
+    assert!(count > 20, "only {count} sessions have prompts before the middle");
 }
 
 /// Every prompt is in the summary word for word, or listed as one that is not.
@@ -142,7 +185,7 @@ fn prompts_are_kept_or_named() {
         let before = subject(&file.bytes, Rules::newest());
         let Ok(context) = before.context().unwrap() else { continue };
         let to = context.of_all_messages() / 5;
-        let what = Compress { to: Some(to), keep_turns: 0, calls: ListCalls::Leave };
+        let what = Compress { to: Some(to), keep: KeepTurns::Last(0), calls: ListCalls::Leave };
         let Ok(change) = change::compress(&before, &what) else { continue };
         let (result, _) = made(&before, &change, None);
         let text = summary(&result);
@@ -271,7 +314,8 @@ fn turns_come_back_under_a_budget() {
         let first = subject(&file.bytes, Rules::newest());
         let Ok(context) = first.context().unwrap() else { continue };
         let tokens = context.of_all_messages();
-        let what = Compress { to: Some(tokens / 10), keep_turns: 1, calls: ListCalls::Leave };
+        let what =
+            Compress { to: Some(tokens / 10), keep: KeepTurns::Last(1), calls: ListCalls::Leave };
         let Some((bytes, _)) = compressed(&name, &file.bytes, &what) else { continue };
         let before = subject(&bytes, Rules::newest());
         let budget = tokens / 2;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use transcript::client::change::{self, Compress, ListCalls};
+use transcript::client::change::{self, Compress, KeepTurns, ListCalls};
 use transcript::client::compaction::{Compaction, CompactionError};
 use transcript::client::history::Rules;
 
@@ -130,7 +130,7 @@ fn so_it_is_for_what_compress_makes() {
         let before = subject(&file.bytes, Rules::newest());
         let Ok(context) = before.context().unwrap() else { continue };
         let to = Some(context.of_all_messages() / 5);
-        let what = Compress { to, keep_turns: 1, calls: ListCalls::List };
+        let what = Compress { to, keep: KeepTurns::Last(1), calls: ListCalls::List };
         let Ok(change) = change::compress(&before, &what) else { continue };
         let (result, _) = made(&before, &change, None);
         count += check(&file.path.display().to_string(), &result, "2.1.325");

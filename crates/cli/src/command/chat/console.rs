@@ -51,6 +51,7 @@ use crate::text::quoted;
 use crate::world::World;
 use backend::Backend;
 use rule_place::RulePlaces;
+use workshop::SumUpError;
 
 /// How long a session may take to end.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -164,6 +165,7 @@ fn once(
     let mut face = face::Face::new(tell, inputs.waker(), places.clone());
     let project = init.cwd.clone();
     let id = init.session.clone();
+    let transcript = driver.transcript().to_owned();
     let home = demo.map_or_else(|| world.first_home().0, |demo| demo.home.clone());
     let mut screen = screen_of(&home, &init, &model, command::names(&driver.slashes));
     mode.name().clone_into(&mut screen.status.mode);
@@ -218,20 +220,17 @@ fn once(
         in_terminal(&mut screen, &mut backend, &mut inputs, first)
     };
     let (next, has_spoken) = (backend.next.take(), backend.has_spoken);
-    let departure = match (&ended, &next) {
-        (Ok(None), Some((args, _))) => args.after,
-        (Ok(None), None) => Some(Departure::Exit),
-        _ => None,
-    };
+    let sum_up = backend.sum_up_before.take();
+    let departure = departure(&ended, next.as_ref().map(|(args, _)| args));
     let _ = notes.send(departure.map_or(Note::End(0), Note::Leave));
-    let begun = Instant::now();
-    while !worker.is_finished() && begun.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(5));
-    }
+    let worker_has_ended = has_ended(&worker);
     drop(inputs);
     if let Some(images) = &images {
         images.close();
         crate::images::tidy(world)?;
+    }
+    if let Some(prompt) = sum_up.filter(|_| worker_has_ended) {
+        sum_up_before(world, &transcript, &prompt)?;
     }
     let signal = ended?;
     // One that was resumed is there, also if nothing was said; a copy of it is not.
@@ -247,6 +246,41 @@ fn once(
             signal.map_or(Ok(None), |signal| Err(Failure::ended(128 + signal)))
         }
     }
+}
+
+/// Why the user leaves, if it is the user who ends the session, and not a signal or an error.
+fn departure(ended: &io::Result<Option<u8>>, next: Option<&ChatArgs>) -> Option<Departure> {
+    match (ended, next) {
+        (Ok(None), Some(args)) => args.after,
+        (Ok(None), None) => Some(Departure::Exit),
+        _ => None,
+    }
+}
+
+/// Whether a session that is to end has ended after a while.
+fn has_ended(worker: &thread::JoinHandle<u8>) -> bool {
+    let begun = Instant::now();
+    while !worker.is_finished() && begun.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(5));
+    }
+    worker.is_finished()
+}
+
+/// Sums up what came before a prompt, in the session that was left, and says what came of it.
+fn sum_up_before(world: &mut World, transcript: &Path, prompt: &str) -> Result<(), Failure> {
+    let summed = transcript::Session::at(transcript)
+        .map_err(|error| SumUpError::Nothing(error.into()))
+        .and_then(|session| world.workshop.sum_up_before(&session, prompt, &mut |_| {}));
+    match summed {
+        Ok(deeds) => {
+            for deed in deeds {
+                world.out.note(&deed)?;
+            }
+            world.out.note("`quipu undo` takes it back")?;
+        }
+        Err(error) => world.out.note(&format!("nothing was summed up: {error}"))?,
+    }
+    Ok(())
 }
 
 /// Runs the console in the terminal, until the user leaves or a signal comes.

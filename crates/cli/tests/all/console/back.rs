@@ -105,3 +105,56 @@ fn a_summary_of_what_followed_and_a_prompt_that_was_not_answered() {
     desk.wait("left 0");
     assert!(desk.quipu(&["check", SESSION]).contains("resumes"));
 }
+
+/// What came before a prompt is summed up from the records; from the prompt on all is sent as it
+/// was, also by a resume, and it can be taken back.
+#[test]
+fn what_came_before_a_prompt_is_summed_up() {
+    let long = format!("ANSWER-ONE. {}", "many words of it ".repeat(800));
+    let replies = vec![
+        blocks(&[text("ANSWER-NONE.")]),
+        blocks(&[text(&long)]),
+        blocks(&[text("ANSWER-TWO.")]),
+        blocks(&[text("ANSWER-THREE.")]),
+    ];
+    let flags = ["--sandbox", "off", "--no-snapshots"];
+    let Some(desk) = Desk::start(replies, &flags, (100, 60)) else { return };
+    for (prompt, answer) in
+        [("zeroth", "ANSWER-NONE."), ("first", "many words"), ("second", "ANSWER-TWO.")]
+    {
+        desk.line(&format!("{prompt} prompt"));
+        desk.wait(answer);
+    }
+    let before = fs::read(transcript(&desk)).unwrap();
+    desk.line("/rewind");
+    desk.wait("3. #1 zeroth prompt");
+    desk.answer("1");
+    desk.wait("3. Nothing; what came before is summed up");
+    desk.answer("3");
+    let screen = desk.wait("`quipu undo` takes it back");
+    assert!(screen.contains("summed up: 2 turns in"), "{screen}");
+    desk.line("third prompt");
+    desk.wait("ANSWER-THREE.");
+    let last = desk.server.requests().last().unwrap()["messages"].to_string();
+    for sent in ["zeroth prompt", "first prompt", "second prompt", "ANSWER-TWO.", "third prompt"] {
+        assert!(last.contains(sent), "{sent}: {last}");
+    }
+    assert!(last.matches("many words").count() < 200, "{last}");
+    desk.line("/rewind");
+    desk.wait("#1 second prompt");
+    desk.answer("2");
+    desk.wait("3. Nothing; what came before is summed up");
+    desk.answer("3");
+    desk.wait("nothing was summed up: nothing is sent before the prompt");
+    desk.keys(&["C-d"]);
+    desk.wait("left 0");
+    assert!(desk.quipu(&["check", SESSION]).contains("resumes"));
+    desk.quipu(&["undo", "--force"]);
+    let after = fs::read(transcript(&desk)).unwrap();
+    assert!(after.starts_with(&before[..before.len() / 2]));
+}
+
+/// The file of the only session.
+fn transcript(desk: &Desk) -> std::path::PathBuf {
+    testkit::files_under(&[desk.env.path(".claude/projects")])[0].path.clone()
+}

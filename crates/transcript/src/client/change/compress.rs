@@ -33,20 +33,29 @@ use story::{Builder, Story};
 use summary::{Summary, SummaryBody, compose};
 
 /// What a compression is to keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compress {
     /// How many tokens the messages may have afterwards.
     pub to: Option<u64>,
-    /// How many of the last turns stay word for word, if they fit.
-    pub keep_turns: usize,
+    /// Which turns stay word for word.
+    pub keep: KeepTurns,
     /// Whether the summary lists the calls.
     pub calls: ListCalls,
 }
 
 impl Default for Compress {
     fn default() -> Self {
-        Compress { to: None, keep_turns: 5, calls: ListCalls::Leave }
+        Compress { to: None, keep: KeepTurns::Last(5), calls: ListCalls::Leave }
     }
+}
+
+/// Which turns stay word for word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeepTurns {
+    /// So many of the last ones, if they fit.
+    Last(usize),
+    /// All from this prompt on; what may be left is for the summary alone.
+    From(String),
 }
 
 /// Whether a summary lists the calls.
@@ -64,6 +73,9 @@ pub enum CompressError {
     /// The client does not resume it, so nothing is sent.
     #[error("nothing would be sent of this session")]
     Nothing,
+    /// There is no such prompt in what is sent, or nothing is sent before it.
+    #[error("nothing is sent before the prompt {0}")]
+    NothingBefore(String),
     /// It is short enough.
     #[error("the messages are ~{tokens} tokens, which is not more than {budget}")]
     Fits {
@@ -124,20 +136,33 @@ impl<'a> Draft<'a> {
         let conversation = subject.conversation();
         let Ok(context) = subject.context()? else { return Err(CompressError::Nothing) };
         let tokens = context.of_all_messages();
-        let budget = what.to.unwrap_or(USUAL.min(tokens / 4));
+        let live = conversation.live();
+        let path: Vec<RowId> = conversation.rows(&live).collect();
+        let turns = conversation.turns_in(&live);
+        let starts = starts(conversation, &path, &turns);
+        let weighed = Weighed::new(subject, context, &path, &starts);
+        let (tail, wanted, budget) = match &what.keep {
+            KeepTurns::Last(most) => {
+                let budget = what.to.unwrap_or(USUAL.min(tokens / 4));
+                (weighed.last(*most, share(budget, KEPT)), (*most).min(starts.len()), budget)
+            }
+            KeepTurns::From(prompt) => {
+                let tail = weighed.from(conversation, prompt);
+                let tail = tail.ok_or_else(|| CompressError::NothingBefore(prompt.clone()))?;
+                let of_rest = tokens.saturating_sub(tail.tokens);
+                let budget = tail.tokens + what.to.unwrap_or(USUAL.min(of_rest / 4).max(LEAST));
+                (tail, tail.turns, budget + share(budget, SPARE) + SPARE_TOKENS)
+            }
+        };
         if tokens <= budget {
             return Err(CompressError::Fits { tokens, budget });
         }
         if budget < LEAST {
             return Err(CompressError::Small { budget, least: LEAST });
         }
-        let live = conversation.live();
-        let path: Vec<RowId> = conversation.rows(&live).collect();
-        let turns = conversation.turns_in(&live);
-        let starts = starts(conversation, &path, &turns);
-        let (cut, kept, of_kept) = cut(subject, context, &path, &starts, what.keep_turns, budget);
+        let cut = tail.at;
         let spare = share(budget, SPARE) + SPARE_TOKENS;
-        let of_summary = budget.saturating_sub(of_kept + spare);
+        let of_summary = budget.saturating_sub(tail.tokens + spare);
         let story = story(conversation, &path[..cut], &starts, budget, what.calls)?;
         // Other records do not have all members, such as the version.
         let is_whole = |row: &&RowId| {
@@ -151,7 +176,7 @@ impl<'a> Draft<'a> {
             })?,
             None => (Envelope::default(), None),
         };
-        let kept = [kept, what.keep_turns.min(starts.len())];
+        let kept = [tail.turns, wanted];
         Ok(Draft { subject, context, path, cut, kept, story, cwd, envelope, budget, of_summary })
     }
 
@@ -306,35 +331,73 @@ fn plural(count: usize, noun: &str) -> String {
 
 const LONGEST_TITLE: usize = 120;
 
-/// Where the turns begin that stay, how many they are, and how many tokens they have.
-fn cut(
-    subject: &Subject,
-    context: &Context,
-    path: &[RowId],
-    starts: &[usize],
-    keep: usize,
-    budget: u64,
-) -> (usize, usize, u64) {
-    let mut tokens = vec![0; subject.conversation().table.rows().len()];
-    let mut made_up = 0;
-    for part in &context.parts[1..] {
-        match part.row {
-            Some(row) => tokens[row.index()] += part.tokens,
-            None => made_up += part.tokens,
+/// The turns that stay: where on the path they begin, how many they are, and their tokens.
+#[derive(Clone, Copy)]
+struct Tail {
+    at: usize,
+    turns: usize,
+    tokens: u64,
+}
+
+/// What the turns of a path weigh.
+struct Weighed<'a> {
+    path: &'a [RowId],
+    starts: &'a [usize],
+    /// The tokens of each row, and those that are of none.
+    tokens: Vec<u64>,
+    made_up: u64,
+    /// What is sent begins after this place; turns before it cannot stay.
+    after: usize,
+}
+
+impl<'a> Weighed<'a> {
+    fn new(
+        subject: &Subject,
+        context: &Context,
+        path: &'a [RowId],
+        starts: &'a [usize],
+    ) -> Weighed<'a> {
+        let mut tokens = vec![0; subject.conversation().table.rows().len()];
+        let mut made_up = 0;
+        for part in &context.parts[1..] {
+            match part.row {
+                Some(row) => tokens[row.index()] += part.tokens,
+                None => made_up += part.tokens,
+            }
         }
+        let (_, boundary) = subject.sent();
+        let after = boundary.and_then(|row| path.iter().position(|other| *other == row));
+        Weighed { path, starts, tokens, made_up, after: after.unwrap_or(0) }
     }
-    // What is sent is after a compaction; turns before it cannot stay.
-    let (_, boundary) = subject.sent();
-    let after = boundary.and_then(|row| path.iter().position(|other| *other == row)).unwrap_or(0);
-    let (mut at, mut kept, mut sum) = (path.len(), 0, made_up);
-    for start in starts.iter().rev().take(keep).filter(|start| **start > after) {
-        let more: u64 = path[*start..at].iter().map(|row| tokens[row.index()]).sum();
-        if sum + more > share(budget, KEPT) {
-            break;
+
+    /// So many of the last turns, as far as they have no more than so many tokens.
+    fn last(&self, most: usize, limit: u64) -> Tail {
+        let mut tail = Tail { at: self.path.len(), turns: 0, tokens: self.made_up };
+        for start in self.starts.iter().rev().take(most).filter(|start| **start > self.after) {
+            let more: u64 = self.path[*start..tail.at].iter().map(|row| self.of(*row)).sum();
+            if tail.tokens + more > limit {
+                break;
+            }
+            tail = Tail { at: *start, turns: tail.turns + 1, tokens: tail.tokens + more };
         }
-        (at, kept, sum) = (*start, kept + 1, sum + more);
+        tail
     }
-    (at, kept, sum)
+
+    /// All turns from that of a prompt on, if there are others before it.
+    fn from(&self, conversation: &Conversation, prompt: &str) -> Option<Tail> {
+        let table = &conversation.table;
+        let is_it = |row: &RowId| table.text(table.row(*row).uuid) == Some(prompt);
+        let place = self.path.iter().position(is_it)?;
+        let turn = self.starts.iter().rposition(|start| *start <= place)?;
+        let at = self.starts[turn];
+        let tokens: u64 = self.path[at..].iter().map(|row| self.of(*row)).sum();
+        let tail = Tail { at, turns: self.starts.len() - turn, tokens: self.made_up + tokens };
+        (at > self.after).then_some(tail)
+    }
+
+    fn of(&self, row: RowId) -> u64 {
+        self.tokens[row.index()]
+    }
 }
 
 /// Whether other records can hang on a record.

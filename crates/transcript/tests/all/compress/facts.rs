@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::{RealFile, Rng};
-use transcript::client::change::{self, Compress, ListCalls};
+use transcript::client::change::{self, Compress, KeepTurns, ListCalls};
 use transcript::client::history::Rules;
 use transcript::format::input::Input;
 
@@ -135,7 +135,8 @@ fn long_sessions_keep_to_the_budget() {
         let Ok(context) = before.context().unwrap() else { continue };
         let tokens = context.of_all_messages();
         for (to, keep_turns) in [(40_000.min(tokens / 3), 10), (tokens / 10, 2)] {
-            let what = Compress { to: Some(to), keep_turns, calls: ListCalls::Leave };
+            let keep = KeepTurns::Last(keep_turns);
+            let what = Compress { to: Some(to), keep, calls: ListCalls::Leave };
             if let Some((_, [before, after])) = compressed(&name, &bytes, &what) {
                 writeln!(text, "{name}: {before} to {after}, at most {to}").unwrap();
             }
@@ -292,7 +293,8 @@ fn planted_facts_are_in_the_summary() {
         let before = subject(&bytes, Rules::newest());
         let Ok(context) = before.context().unwrap() else { continue };
         let tokens = context.of_all_messages();
-        let what = Compress { to: Some(tokens / 10), keep_turns: 0, calls: ListCalls::Leave };
+        let what =
+            Compress { to: Some(tokens / 10), keep: KeepTurns::Last(0), calls: ListCalls::Leave };
         let Some((result, [_, after])) = compressed(&name, &bytes, &what) else { continue };
         let summary = summary(&result);
         let is_in = |fact: &&Fact| fact.wanted.iter().all(|text| summary.contains(text.as_str()));
@@ -310,7 +312,7 @@ fn planted_facts_are_in_the_summary() {
     // The same file gives the same summary.
     let bytes = joined(&long_sessions()[0].1);
     let before = subject(&bytes, Rules::newest());
-    let what = Compress { to: Some(5_000), keep_turns: 3, calls: ListCalls::List };
+    let what = Compress { to: Some(5_000), keep: KeepTurns::Last(3), calls: ListCalls::List };
     let texts = [0, 1].map(|_| {
         let change = change::compress(&before, &what).unwrap();
         super::made(&before, &change, None).0

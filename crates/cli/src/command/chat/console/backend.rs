@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use super::browser::Viewer;
 use super::choice::Chosen;
 use super::draft::Draft;
+use super::rewind::Consequence;
 use super::rule_place::RulePlaces;
 use super::{Seen, choice, command, face, is_dumb, picture, rewind, status_line};
 use crate::command::chat::ChatArgs;
@@ -50,6 +51,8 @@ pub(super) struct Backend<'a> {
     pub(super) draft: Option<Draft>,
     /// The session that the user goes on with.
     pub(super) next: Option<(ChatArgs, Seen)>,
+    /// The prompt before which everything is summed up once the session is left.
+    pub(super) sum_up_before: Option<String>,
     pub(super) has_spoken: bool,
     /// The agents that can be started, with what they are for.
     pub(super) agents: Vec<(String, String)>,
@@ -110,6 +113,7 @@ impl<'a> Backend<'a> {
             is_over: Arc::default(),
             draft: None,
             next: None,
+            sum_up_before: None,
             has_spoken: false,
             agents: Vec::new(),
             stop: None,
@@ -421,7 +425,14 @@ impl<W: Write> run::Backend<W> for Backend<'_> {
                     None => {}
                 }
                 match rewind::answered(&question, &answer) {
-                    Some(notes) => notes.into_iter().for_each(|note| self.note(note)),
+                    Some(Consequence::Notes(notes)) => {
+                        for note in notes {
+                            self.note(note);
+                        }
+                    }
+                    Some(Consequence::SumUpBefore(prompt)) => {
+                        return command::sum_up_before(self, prompt, stage);
+                    }
                     None => self.decide(&question, answer, stage.screen),
                 }
             }

@@ -187,6 +187,26 @@ pub(super) fn run<W: Write>(
     Ok(Flow::On)
 }
 
+/// Goes on in this session after what came before a prompt is summed up.
+#[allow(clippy::unnecessary_wraps, reason = "like the other commands")]
+pub(super) fn sum_up_before<W: Write>(
+    backend: &mut Backend<'_>,
+    prompt: String,
+    stage: &mut Stage<'_, W>,
+) -> io::Result<Flow> {
+    if stage.screen.is_busy() {
+        stage.screen.note(look::WARN, "not while a turn runs");
+        return Ok(Flow::On);
+    }
+    backend.sum_up_before = Some(prompt);
+    let args = ChatArgs { resume: Some(backend.id.clone()), ..as_now(backend, stage) };
+    go(
+        backend,
+        ChatArgs { continues: false, fork_session: false, session_id: None, ..args },
+        Seen::Yes,
+    )
+}
+
 /// Goes on in another session, or in this one with other flags.
 fn elsewhere<W: Write>(
     backend: &mut Backend<'_>,

@@ -27,6 +27,7 @@ const FILES: &str = "Only files";
 const CONVERSATION: &str = "Only the conversation";
 const FORCE: &str = "Files and conversation, over what others changed";
 const SUMMARY: &str = "Only a summary of what followed; files stay";
+const BEFORE: &str = "Nothing; what came before is summed up, from the records";
 const NOTHING: &str = "Nothing";
 /// The step after which nothing is said.
 const UNSAID: &str = "unsaid";
@@ -59,7 +60,7 @@ pub(super) fn heard(answer: &Value) -> Option<Vec<News>> {
         return Some(match step {
             // The conversation can go back without files.
             "plan" => {
-                let choices = [CONVERSATION, SUMMARY, NOTHING];
+                let choices = [CONVERSATION, SUMMARY, BEFORE, NOTHING];
                 let choices = choices.map(|label| json!({"label": label}));
                 let step = format!("plan {rest}");
                 let question = question(&step, "What goes back?", &choices, &Value::Null);
@@ -155,7 +156,7 @@ fn plan(body: &Value, id: &str) -> Vec<News> {
     } else {
         lines.push(line(look::DIM, "no file has to be changed"));
     }
-    choices.extend([SUMMARY, NOTHING]);
+    choices.extend([SUMMARY, BEFORE, NOTHING]);
     let options: Vec<Value> = choices.iter().map(|label| json!({"label": label})).collect();
     let step = format!("plan {id}");
     vec![News::Lines(lines), question(&step, "What goes back?", &options, &Value::Null)]
@@ -180,28 +181,48 @@ fn done(body: &Value, what: &str) -> Vec<News> {
     news
 }
 
+/// What follows from an answer of the user.
+pub(super) enum Consequence {
+    /// The session gets these.
+    Notes(Vec<Note>),
+    /// What came before this prompt is summed up.
+    SumUpBefore(String),
+}
+
 /// What follows from an answer of the user; None if the question was another one.
-pub(super) fn answered(question: &Question, answer: &Answer) -> Option<Vec<Note>> {
+pub(super) fn answered(question: &Question, answer: &Answer) -> Option<Consequence> {
     let step = question.request.strip_prefix(MINE)?.trim_start();
-    let Answer::Chosen(chosen) = answer else { return Some(Vec::new()) };
-    let label = chosen.first().map(|(_, label)| label.as_str()).unwrap_or_default();
+    Some(match (step.strip_prefix("plan "), answer) {
+        (Some(id), Answer::Chosen(chosen)) if chosen.iter().any(|(_, label)| label == BEFORE) => {
+            Consequence::SumUpBefore(id.to_owned())
+        }
+        (_, Answer::Chosen(chosen)) => {
+            let label = chosen.first().map(|(_, label)| label.as_str()).unwrap_or_default();
+            Consequence::Notes(notes(step, label, question))
+        }
+        _ => Consequence::Notes(Vec::new()),
+    })
+}
+
+/// What the session gets once the user has chosen.
+fn notes(step: &str, label: &str, question: &Question) -> Vec<Note> {
     let options = question.input["questions"][0]["options"].as_array();
     if step == "points" {
         let at = options.into_iter().flatten().position(|option| option["label"] == label);
         let id = at.and_then(|at| question.input["more"][at].as_str());
         let plan = id.map(|id| rewind(&format!("plan {id}"), id, "both", &["dry_run"]));
-        return Some(plan.into_iter().collect());
+        return plan.into_iter().collect();
     }
-    let id = step.strip_prefix("plan ")?;
+    let Some(id) = step.strip_prefix("plan ") else { return Vec::new() };
     let (what, flags): (&str, &[&str]) = match label {
         BOTH => ("both", &[]),
         FILES => ("files", &[]),
         CONVERSATION => ("conversation", &[]),
         FORCE => ("both", &["force"]),
-        SUMMARY => return Some(vec![Note::Say(Said::compact_since(id))]),
-        _ => return Some(Vec::new()),
+        SUMMARY => return vec![Note::Say(Said::compact_since(id))],
+        _ => return Vec::new(),
     };
-    Some(vec![rewind(&format!("done {what}"), id, what, flags)])
+    vec![rewind(&format!("done {what}"), id, what, flags)]
 }
 
 fn rewind(step: &str, id: &str, what: &str, flags: &[&str]) -> Note {
