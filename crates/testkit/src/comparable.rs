@@ -144,7 +144,7 @@ impl Form<'_> {
 
     fn reminder(&mut self, inner: &str, is_end: bool, place: Place) -> Option<Value> {
         let kind = fresh::kind(inner);
-        let carried = self.session.carried(inner, kind.is_some());
+        let carried = self.session.carried(inner, fresh::is_list(kind));
         match kind {
             Some(kind) if is_end && (carried.is_empty() || kind == fresh::BUDGET) => {
                 self.applied.count(kind);
@@ -165,20 +165,22 @@ impl Form<'_> {
         if !text.is_empty() && self.session.says(&text) {
             return vec![text_block(&text)];
         }
-        let is_list = fresh::kind(&text).is_some();
-        let carried = self.session.carried(&text, is_list);
-        if is_end && carried.is_empty() && (is_list || text.is_empty()) {
-            self.applied.count(fresh::kind(&text).unwrap_or(fresh::EFFORT));
+        let kind = fresh::kind(&text);
+        let carried = self.session.carried(&text, fresh::is_list(kind));
+        if is_end && carried.is_empty() && (kind.is_some() || text.is_empty()) {
+            self.applied.count(kind.unwrap_or(fresh::EFFORT));
             return Vec::new();
         }
         let mut parts: Vec<Value> = Vec::new();
         // What is listed, each once: a list may have several paragraphs.
         let mut listed: Vec<&str> = Vec::new();
         for paragraph in paragraphs(&text) {
-            if !self.session.carried(&paragraph, true).is_empty() {
+            let kind = fresh::kind(&paragraph);
+            let is_list = kind != Some(fresh::DATE_CHANGE);
+            if !self.session.carried(&paragraph, is_list).is_empty() {
                 continue;
             }
-            match fresh::kind(&paragraph) {
+            match kind {
                 Some(kind) if fresh::INTRODUCE.contains(&kind) && !carried.is_empty() => {}
                 Some(kind) if is_end => self.applied.count(kind),
                 Some(kind) if !listed.contains(&kind) => {
@@ -188,7 +190,7 @@ impl Form<'_> {
                 _ => {}
             }
         }
-        if !carried.is_empty() || (parts.is_empty() && !is_list) {
+        if !carried.is_empty() || (parts.is_empty() && kind.is_none()) {
             parts.push(json!({"type": "note", "carries": carried}));
         }
         parts

@@ -7,6 +7,7 @@ fn session() -> SessionTexts {
         json!({"type": "user", "message": {"role": "user", "content": "hello"}}),
         json!({"type": "attachment", "attachment": {"type": "edited_text_file", "snippet": "1\tone two"}}),
         json!({"type": "attachment", "attachment": {"type": "skill_listing", "content": "- dance: a skill"}}),
+        json!({"type": "attachment", "attachment": {"type": "date_change", "newDate": "2026-07-15"}}),
     ];
     SessionTexts::read(lines.map(|line| line.to_string()).join("\n").as_bytes())
 }
@@ -66,6 +67,37 @@ fn content_of_the_session_is_never_left_out() {
     ]);
     assert_eq!(Value::from(found), expected);
     assert_eq!(applied, []);
+}
+
+/// A start on another day says so, and so does a session that went on over midnight.
+#[test]
+fn a_change_of_date_counts_if_the_session_has_it() {
+    let change = |date: &str| format!("The date has changed. Today's date is now {date}.");
+    let reminder = |text_: &str| text(&format!("<system-reminder>\n{text_}\n</system-reminder>"));
+    let skills = "The following skills are available:\n- x";
+    let messages = |change: &dyn Fn(&str) -> String| {
+        json!([
+            {"role": "user", "content": [reminder(&change("2026-07-15")), text("hello")]},
+            {"role": "assistant", "content": "hi"},
+            {"role": "system", "content": format!("{}\n\n{skills}", change("2026-07-15"))},
+            {"role": "user", "content": "again"},
+            {"role": "system", "content": change("2026-11-19")},
+        ])
+    };
+    let (found, applied) = form(&messages(&change));
+    let carries = json!(["2026-07-15"]);
+    let expected = json!([
+        {"role": "user", "content": [
+            {"type": "reminder", "place": "block", "carries": carries}, text("hello")]},
+        {"role": "assistant", "content": [text("hi")]},
+        {"role": "system", "content": [
+            {"type": "note", "lists": "skills"}, {"type": "note", "carries": carries}]},
+        {"role": "user", "content": [text("again")]},
+    ]);
+    assert_eq!(Value::from(found), expected);
+    assert_eq!(applied, [("date_change", 1)]);
+    let ours = |date: &str| format!("date_change\n{date}");
+    assert_eq!(Value::from(form(&messages(&ours)).0), expected);
 }
 
 #[test]

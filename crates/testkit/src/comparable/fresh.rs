@@ -28,6 +28,9 @@ pub const EFFORT: &str = "effort";
 /// What may still be used: in the new prompt it may be as much as the session says.
 pub(super) const BUDGET: &str = "budget";
 
+/// The date of a change, a short word, proves that the change is the session's.
+pub(super) const DATE_CHANGE: &str = "date_change";
+
 /// Texts that introduce the session's content, if there is any.
 pub(super) const INTRODUCE: &[&str] = &["notice", "plan", "todos"];
 
@@ -89,14 +92,15 @@ pub const PATTERNS: &[Pattern] = &[
     },
     Pattern {
         name: "date",
-        begins: &[
-            "Today's date is ",
-            "The current date is ",
-            "Current date: ",
-            "The date has changed",
-        ],
+        begins: &["Today's date is ", "The current date is ", "Current date: "],
         kinds: &["date"],
         why: "the day of the start",
+    },
+    Pattern {
+        name: DATE_CHANGE,
+        begins: &["The date has changed"],
+        kinds: &[],
+        why: "that the start is on another day; a change in the session is its content",
     },
     Pattern {
         name: "todos",
@@ -182,6 +186,11 @@ impl Pattern {
 pub fn kind(text: &str) -> Option<&'static str> {
     let text = text.trim_start();
     PATTERNS.iter().find(|pattern| pattern.fits(text)).map(|pattern| pattern.name)
+}
+
+/// Whether a text of this kind lists what is installed, where a word may be by chance.
+pub(super) fn is_list(kind: Option<&str>) -> bool {
+    kind.is_some_and(|kind| kind != DATE_CHANGE)
 }
 
 /// How often each pattern left something out.

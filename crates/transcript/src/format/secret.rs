@@ -174,12 +174,12 @@ fn scan_announced<'a>(
             Shape::Rule(Rule::Escape) => has_escapes |= printable(bytes, end).is_some(),
             // A key contains no other key, unless that one ranks higher in the table.
             Shape::Parts { .. } if start < covered.0 && number > covered.1 => {}
-            shape @ Shape::Rule(Rule::Curl | Rule::Mysql | Rule::Sshpass | Rule::Redis) => {
+            Shape::Rule(rule) if rule.is_of_command() => {
                 // A line may contain the name of a command many times. What was found after one is
                 // not reported again after the next; otherwise there could be more findings than
                 // text.
                 let from = commands.entry(number).or_insert(0);
-                for range in shape.in_command(bytes, end) {
+                for range in rule.in_command(bytes, end) {
                     if range.start >= *from {
                         *from = range.end;
                         found.push((range, (anchor.kind, number)));

@@ -54,29 +54,121 @@ fn is_password(value: &[u8]) -> bool {
 }
 
 /// The values of an option that are passwords.
-pub(super) fn option(text: &[u8], end: usize, name: &[u8], gap: Gap) -> Vec<Range<usize>> {
-    let line = line(text, end);
-    let places = memchr::memmem::find_iter(line, name);
-    let found = places.filter_map(|at| {
+pub(super) fn option(text: &[u8], end: usize, name: &str, gap: Gap) -> Vec<Range<usize>> {
+    // The name of the command may end with the space.
+    let end = end - usize::from(text[..end].ends_with(b" "));
+    let line = first_command(line(text, end));
+    let name = [b" ", name.as_bytes()].concat();
+    let found = memchr::memmem::find_iter(line, &name).filter_map(|at| {
         let range = value(line, at + name.len(), gap)?;
         is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
     });
     found.collect()
 }
 
-/// The passwords of `curl -u name:password`.
-pub(super) fn curl(text: &[u8], end: usize) -> Vec<Range<usize>> {
+/// A line up to the first `|` outside of quotes, behind which another command begins.
+fn first_command(line: &[u8]) -> &[u8] {
+    let mut open = None;
+    for (at, byte) in line.iter().enumerate() {
+        match (byte, open) {
+            (b'|', None) => return &line[..at],
+            (b'"' | b'\'', None) => open = Some(*byte),
+            (byte, Some(quote)) if *byte == quote => open = None,
+            _ => {}
+        }
+    }
+    line
+}
+
+/// The passwords in options like `-u name:password`, also behind other letters: `-su`.
+pub(super) fn account(text: &[u8], end: usize, account: Account) -> Vec<Range<usize>> {
     let line = line(text, end);
-    let options: [&[u8]; 4] = [b" -u", b" --user", b" -U", b" --proxy-user"];
-    let found = options.iter().flat_map(|name| {
-        memchr::memmem::find_iter(line, name).filter_map(|at| {
-            let range = value(line, at + name.len(), Gap::Any)?;
-            let colon = memchr::memchr(b':', &line[range.clone()])?;
-            let range = range.start + colon + 1..range.end;
-            is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
-        })
+    let places = memchr::memmem::find_iter(line, b" -").filter_map(|at| {
+        let dashes = at + 2;
+        if line[dashes..].starts_with(b"-") {
+            let names = ["user", "proxy-user"];
+            let has = |name: &&str| line[dashes + 1..].starts_with(name.as_bytes());
+            return names.iter().find(|name| has(name)).map(|name| dashes + 1 + name.len());
+        }
+        let letters = line[dashes..].iter().take_while(|byte| byte.is_ascii_alphabetic());
+        letters.zip(dashes + 1..).find(|(byte, _)| account.letters.contains(byte)).map(|(_, at)| at)
     });
-    let mut found: Vec<Range<usize>> = found.collect();
-    found.sort_by_key(|range| range.start);
-    found
+    let found = places.filter_map(|at| {
+        let range = value(line, at, Gap::Any)?;
+        let in_word = |range: &Range<usize>| memchr::memchr(account.sign, &line[range.clone()]);
+        let (range, sign) = match in_word(&range) {
+            Some(sign) => (range, sign),
+            // `DOMAIN\name%password`.
+            None => {
+                let rest = line[range.end..].strip_prefix(b"\\")?;
+                let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+                let range = value(line, range.end + 1 + slashes, Gap::None)?;
+                let sign = in_word(&range)?;
+                (range, sign)
+            }
+        };
+        let range = range.start + sign + 1..range.end;
+        is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
+    });
+    found.collect()
+}
+
+/// How a command takes a name and a password in one option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    /// The short names of the option.
+    pub(super) letters: &'static [u8],
+    /// What is between the name and the password.
+    pub(super) sign: u8,
+}
+
+/// The words of a command, from there to what ends it.
+fn words_of(line: &[u8]) -> Vec<Range<usize>> {
+    let mut words: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    while let Some(range) = value(line, at, Gap::Any) {
+        at = range.end;
+        words.push(range);
+        // The end of a quoted word.
+        at += line[at..].iter().take_while(|byte| b"\\\"'".contains(byte)).count();
+        match line.get(at) {
+            Some(b' ') => {}
+            // The number of a stream that goes elsewhere.
+            Some(b'>') => {
+                words.pop();
+                break;
+            }
+            _ => break,
+        }
+    }
+    words
+}
+
+/// The first word that is no option.
+pub(super) fn first_word(text: &[u8], end: usize) -> Option<Range<usize>> {
+    let line = line(text, end);
+    let range = words_of(line).into_iter().find(|range| line[range.start] != b'-')?;
+    is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
+}
+
+/// The password of `htpasswd -b FILE NAME PASSWORD`, the last word.
+pub(super) fn htpasswd(text: &[u8], end: usize) -> Option<Range<usize>> {
+    let line = line(text, end);
+    let (options, others): (Vec<_>, Vec<_>) =
+        words_of(line).into_iter().partition(|range| line[range.start] == b'-');
+    let takes_password = options.iter().any(|range| line[range.clone()].contains(&b'b'));
+    let range = others.last().filter(|_| takes_password && others.len() > 1)?.clone();
+    is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
+}
+
+/// The password in a line of `.pgpass`, behind some more fields.
+pub(super) fn pgpass(text: &[u8], end: usize, fields: usize) -> Option<Range<usize>> {
+    let rest = &text[end..text.len().min(end + COMMAND)];
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`".contains(byte);
+    let line = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
+    let start = memchr::memchr_iter(b':', line).nth(fields - 1)? + 1;
+    // An escape, of the end of the line, ends it.
+    let value = line[start..].split(|byte| *byte == b'\\').next()?;
+    let is_last = !value.contains(&b':');
+    (is_last && is_password(value)).then(|| end + start..end + start + value.len())
 }

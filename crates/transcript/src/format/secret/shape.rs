@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ops::{Range, RangeInclusive};
 
 use super::border::begins;
+use super::command::{Account, Gap};
 use super::{command, context, words};
 
 /// The form of a secret after its anchor.
@@ -129,16 +130,23 @@ pub(super) enum Rule {
     Basic,
     Authorization,
     Curl,
-    Mysql,
-    Sshpass,
-    Redis,
+    Smbclient,
+    Htpasswd,
+    /// The value of an option.
+    Option(&'static str),
+    /// The same if nothing is between them.
+    JoinedOption(&'static str),
+    FirstWord,
+    /// How many fields precede the password.
+    Pgpass(usize),
     Assigned,
     /// Not a secret: a letter that is written as an escape.
     Escape,
 }
 
 impl Rule {
-    pub(super) fn named(name: &str) -> Option<Rule> {
+    /// A rule by its name and what it needs to know.
+    pub(super) fn named(name: &str, value: Option<&'static str>) -> Option<Rule> {
         Some(match name {
             "discord" => Rule::Discord,
             "telegram" => Rule::Telegram,
@@ -151,13 +159,44 @@ impl Rule {
             "basic" => Rule::Basic,
             "authorization" => Rule::Authorization,
             "curl" => Rule::Curl,
-            "mysql" => Rule::Mysql,
-            "sshpass" => Rule::Sshpass,
-            "redis" => Rule::Redis,
+            "smbclient" => Rule::Smbclient,
+            "htpasswd" => Rule::Htpasswd,
+            "option" => Rule::Option(value?),
+            "joined-option" => Rule::JoinedOption(value?),
+            "first-word" => Rule::FirstWord,
+            "pgpass" => Rule::Pgpass(value?.parse().ok()?),
             "assigned" => Rule::Assigned,
             "escape" => Rule::Escape,
             _ => return None,
         })
+    }
+
+    /// Whether it finds passwords in the arguments of a command.
+    pub(super) fn is_of_command(self) -> bool {
+        matches!(
+            self,
+            Rule::Curl
+                | Rule::Smbclient
+                | Rule::Htpasswd
+                | Rule::Option(_)
+                | Rule::JoinedOption(_)
+                | Rule::FirstWord
+        )
+    }
+
+    /// The passwords in the arguments of a command whose name ends there.
+    pub(super) fn in_command(self, text: &[u8], end: usize) -> Vec<Range<usize>> {
+        let curl = Account { letters: b"uU", sign: b':' };
+        let smbclient = Account { letters: b"U", sign: b'%' };
+        match self {
+            Rule::Curl => command::account(text, end, curl),
+            Rule::Smbclient => command::account(text, end, smbclient),
+            Rule::Htpasswd => Vec::from_iter(command::htpasswd(text, end)),
+            Rule::Option(name) => command::option(text, end, name, Gap::Any),
+            Rule::JoinedOption(name) => command::option(text, end, name, Gap::None),
+            Rule::FirstWord => Vec::from_iter(command::first_word(text, end)),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -176,27 +215,11 @@ impl Shape {
                 Rule::Bearer => context::bearer(text, anchor.end),
                 Rule::Basic => context::basic(bytes, anchor.end),
                 Rule::Authorization => context::authorization(bytes, anchor.end),
+                Rule::Pgpass(fields) => command::pgpass(bytes, anchor.end, *fields),
                 Rule::Assigned => context::assigned(bytes, anchor),
                 // Not secrets, found without an anchor, or possibly several per anchor.
-                Rule::Escape
-                | Rule::Discord
-                | Rule::Telegram
-                | Rule::Curl
-                | Rule::Mysql
-                | Rule::Sshpass
-                | Rule::Redis => None,
+                _ => None,
             },
-        }
-    }
-
-    /// The passwords in the arguments of a command.
-    pub(super) fn in_command(&self, text: &[u8], end: usize) -> Vec<Range<usize>> {
-        match self {
-            Shape::Rule(Rule::Curl) => command::curl(text, end),
-            Shape::Rule(Rule::Mysql) => command::option(text, end, b" -p", command::Gap::None),
-            Shape::Rule(Rule::Sshpass) => command::option(text, end, b" -p", command::Gap::Any),
-            Shape::Rule(Rule::Redis) => command::option(text, end, b" -a", command::Gap::Any),
-            _ => Vec::new(),
         }
     }
 }

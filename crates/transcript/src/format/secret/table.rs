@@ -89,11 +89,11 @@ fn expand(anchor: &[u8]) -> Option<Vec<Vec<u8>>> {
     (texts.iter().all(|text| text.len() >= SHORTEST)).then_some(texts)
 }
 
-fn shape(words: &[&str]) -> Option<Shape> {
-    if let [rule] = words
+fn shape(words: &[&'static str]) -> Option<Shape> {
+    if let [rule, value @ ..] = words
         && let Some(rule) = rule.strip_prefix('@')
     {
-        return Some(Shape::Rule(Rule::named(rule)?));
+        return Some(Shape::Rule(Rule::named(rule, value.first().copied())?));
     }
     let (words, is_weak) = match words {
         [words @ .., "?"] => (words, true),
