@@ -269,6 +269,7 @@ fn secrets_by_what_stands_around_them() {
         (format!("mongosh -u bob -p '{value}' x"), "command-password", &value),
         (format!("smbclient -L x -U 'CORP\\bob%{value}'"), "command-password", &value),
         (format!("htpasswd -cbB users bob {value} 2>&1"), "command-password", &value),
+        (format!("htpasswd -bnBC 10 bob {value} here"), "command-password", &value),
         (format!("htpasswd -c users bob # {value}"), "", ""),
         (
             format!("$p = ConvertTo-SecureString -AsPlainText '{value}' -Force"),

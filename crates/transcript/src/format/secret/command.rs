@@ -131,14 +131,8 @@ fn words_of(line: &[u8]) -> Vec<Range<usize>> {
         words.push(range);
         // The end of a quoted word.
         at += line[at..].iter().take_while(|byte| b"\\\"'".contains(byte)).count();
-        match line.get(at) {
-            Some(b' ') => {}
-            // The number of a stream that goes elsewhere.
-            Some(b'>') => {
-                words.pop();
-                break;
-            }
-            _ => break,
+        if line.get(at) != Some(&b' ') {
+            break;
         }
     }
     words
@@ -151,13 +145,16 @@ pub(super) fn first_word(text: &[u8], end: usize) -> Option<Range<usize>> {
     is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
 }
 
-/// The password of `htpasswd -b FILE NAME PASSWORD`, the last word.
+/// The password of `htpasswd -b FILE NAME PASSWORD`, or `-bn NAME PASSWORD`.
 pub(super) fn htpasswd(text: &[u8], end: usize) -> Option<Range<usize>> {
     let line = line(text, end);
     let (options, others): (Vec<_>, Vec<_>) =
         words_of(line).into_iter().partition(|range| line[range.start] == b'-');
-    let takes_password = options.iter().any(|range| line[range.clone()].contains(&b'b'));
-    let range = others.last().filter(|_| takes_password && others.len() > 1)?.clone();
+    let has = |letter| options.iter().any(|range| line[range.clone()].contains(&letter));
+    // A number is the value of `-C`.
+    let is_number = |range: &Range<usize>| line[range.clone()].iter().all(u8::is_ascii_digit);
+    let mut others = others.into_iter().filter(|range| !is_number(range));
+    let range = others.nth(if has(b'n') { 1 } else { 2 }).filter(|_| has(b'b'))?;
     is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
 }
 
