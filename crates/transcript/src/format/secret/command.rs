@@ -96,16 +96,15 @@ pub(super) fn account(text: &[u8], end: usize, account: Account) -> Vec<Range<us
     let found = places.filter_map(|at| {
         let range = value(line, at, Gap::Any)?;
         let in_word = |range: &Range<usize>| memchr::memchr(account.sign, &line[range.clone()]);
-        let (range, sign) = match in_word(&range) {
-            Some(sign) => (range, sign),
+        let (range, sign) = if let Some(sign) = in_word(&range) {
+            (range, sign)
+        } else {
             // `DOMAIN\name%password`.
-            None => {
-                let rest = line[range.end..].strip_prefix(b"\\")?;
-                let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
-                let range = value(line, range.end + 1 + slashes, Gap::None)?;
-                let sign = in_word(&range)?;
-                (range, sign)
-            }
+            let rest = line[range.end..].strip_prefix(b"\\")?;
+            let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+            let range = value(line, range.end + 1 + slashes, Gap::None)?;
+            let sign = in_word(&range)?;
+            (range, sign)
         };
         let range = range.start + sign + 1..range.end;
         is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
