@@ -1,4 +1,4 @@
-//! Passwords in the arguments of commands.
+//! Passwords in the arguments of commands, and in `.pgpass`.
 
 use std::ops::Range;
 
@@ -57,9 +57,15 @@ fn is_password(value: &[u8]) -> bool {
 pub(super) fn option(text: &[u8], end: usize, name: &str, gap: Gap) -> Vec<Range<usize>> {
     // The name of the command may end with the space.
     let end = end - usize::from(text[..end].ends_with(b" "));
-    let line = first_command(line(text, end));
+    let line = line(text, end);
     let name = [b" ", name.as_bytes()].concat();
-    let found = memchr::memmem::find_iter(line, &name).filter_map(|at| {
+    let mut places = memchr::memmem::find_iter(line, &name).peekable();
+    // Nearly always there is none, and a line may have the command many times.
+    if places.peek().is_none() {
+        return Vec::new();
+    }
+    let command = first_command(line).len();
+    let found = places.take_while(|at| *at < command).filter_map(|at| {
         let range = value(line, at + name.len(), gap)?;
         is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
     });
