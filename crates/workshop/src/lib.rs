@@ -24,6 +24,7 @@ mod redact;
 mod relocate;
 mod remove;
 pub mod store;
+mod sum;
 mod sum_up;
 mod title;
 mod work;

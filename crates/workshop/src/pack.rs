@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use sha2::{Digest, Sha256};
 use transcript::conversation::place::{Session, Thing, working_directory};
 use transcript::conversation::preview::preview;
 use transcript::format::secret::{Cover, Redactor};
@@ -35,6 +34,7 @@ pub use unpack::{Became, Pack, Unpacked, UnpackedSession, Unpacking};
 use crate::all_files::{AllFiles, SessionFile};
 use crate::error::Error;
 use crate::redact::{self, Looked, Unreadable, look_through, name_without, shown_path};
+use crate::sum::Sum;
 use deflate::Pool;
 use zip::Writer;
 
@@ -177,9 +177,9 @@ fn one(
             None => open()?,
         };
         let made = writer.member(&member.name, pool, |out| {
-            let mut out = Hashed { out, hash: Sha256::new(), size: 0 };
+            let mut out = Hashed { out, sum: Sum::new(), size: 0 };
             io::copy(&mut source, &mut out)?;
-            Ok((out.size, format!("{:x}", out.hash.finalize())))
+            Ok((out.size, out.sum.finish()))
         });
         (member.size, member.sha256) = made.map_err(Error::unwritable("the pack"))?;
         packed.members.push(member);
@@ -232,14 +232,14 @@ fn name_of(session: &Session, file: &SessionFile) -> Option<String> {
 /// Hashes and counts what goes through.
 struct Hashed<'a> {
     out: &'a mut dyn Write,
-    hash: Sha256,
+    sum: Sum,
     size: u64,
 }
 
 impl Write for Hashed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
-        self.hash.update(&bytes[..count]);
+        self.sum.write_all(&bytes[..count])?;
         self.size += count as u64;
         Ok(count)
     }

@@ -11,7 +11,6 @@ use std::io::{self, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use sha2::{Digest, Sha256};
 use transcript::client::change::{self, MappedPaths, PathMap, Subject};
 use transcript::client::check::Verdict;
 use transcript::client::history::Rules;
@@ -29,6 +28,7 @@ use crate::all_files::AllFiles;
 use crate::error::Error;
 use crate::job::{Job, Mode, Place, Plan, Policy, Read, Verb};
 use crate::store::{self, Bounds, Deed, Disk, Ready, Real};
+use crate::sum::Sum;
 use crate::work::Notice;
 
 /// How many bytes all members may have: this many, and so many times the size of the pack.
@@ -360,9 +360,9 @@ fn stage(
             files::make_private_folder(folder)?;
         }
         let mut out = BufWriter::with_capacity(1 << 18, files::create_private(&from)?);
-        let mut hashed = Hashed { out: &mut out, hash: Sha256::new(), size: 0 };
+        let mut hashed = Hashed { out: &mut out, sum: Sum::new(), size: 0 };
         pack.archive.copy(pack.member(&file.name)?, &mut hashed)?;
-        if format!("{:x}", hashed.hash.finalize()) != file.sha256 {
+        if hashed.sum.finish() != file.sha256 {
             return Err(bad(format!(
                 "`{}` is not what was packed: its SHA-256 differs",
                 file.name

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::Mark;
+use crate::sum::Sum;
 
 /// The name of the file.
 pub(super) const FILE: &str = "entry.json";
@@ -409,15 +410,11 @@ pub(super) fn is_same(one: &Path, other: &Path) -> bool {
 
 /// The SHA-256 of the first `size` bytes of a file; an error if it has fewer.
 pub(super) fn hash(path: &Path, size: u64) -> io::Result<String> {
-    let mut hash = Sha256::new();
+    let mut sum = Sum::new();
     // In large steps: many files are long.
     let mut bytes = BufReader::with_capacity(1 << 17, files::open(path)?.take(size));
-    let count = io::copy(&mut bytes, &mut hash)?;
-    if count < size {
-        Err(io::ErrorKind::UnexpectedEof.into())
-    } else {
-        Ok(format!("{:x}", hash.finalize()))
-    }
+    let count = io::copy(&mut bytes, &mut sum)?;
+    if count < size { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(sum.finish()) }
 }
 
 /// What a file contains after an offset.
