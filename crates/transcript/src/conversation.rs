@@ -160,12 +160,16 @@ impl Look<'_> {
         let Some(range) = table.range(block) else { return Ok(None) };
         let offset = table.row(table.block(block).row).offset + range.start as u64;
         self.conversation.with_file(|file| {
-            let bytes = self.window.get(file, offset, range.len() as u64)?;
-            let block = Block::of(Json::trusted(&bytes));
-            let whole = block.filter(|block| block.json().raw().len() == bytes.len());
-            whole.map_or_else(|| Err(changed()), |block| Ok(Some(see(block))))
+            see_block(&self.window.get(file, offset, range.len() as u64)?, see).map(Some)
         })
     }
+}
+
+/// Passes a block to `see` that is all of these bytes.
+fn see_block<T>(bytes: &[u8], see: impl FnOnce(Block<'_>) -> T) -> crate::Result<T> {
+    let block = Block::of(Json::trusted(bytes));
+    let whole = block.filter(|block| block.json().raw().len() == bytes.len());
+    whole.map_or_else(|| Err(changed()), |block| Ok(see(block)))
 }
 
 /// The turns of a conversation.
@@ -340,21 +344,44 @@ impl Conversation {
         block: BlockId,
         see: impl FnOnce(Option<Block<'_>>) -> T,
     ) -> crate::Result<T> {
-        let read = self.with_file(|file| self.table.look_at(file, block, see));
-        read.map_err(|error| error.at_line(self.table.row(self.table.block(block).row).line))
+        let Some(range) = self.table.range(block) else {
+            let place = self.table.place(block);
+            return self.look(self.table.block(block).row, |entry| {
+                see(entry.message().and_then(|message| message.blocks().nth(place)))
+            });
+        };
+        let row = self.table.row(self.table.block(block).row);
+        let see = |bytes: Option<&[u8]>| {
+            bytes.map_or_else(|| Err(changed()), |bytes| see_block(bytes, |block| see(Some(block))))
+        };
+        let read = self.with_window(row.offset, |window| {
+            self.with_file(|file| {
+                if row.len > READ_BLOCK as u64 {
+                    let offset = row.offset + range.start as u64;
+                    return see(Some(&read_at(file, offset, range.len() as u64)?));
+                }
+                // Who looks at a block looks at its record next, or at the record behind it.
+                see(window.get(file, row.offset, row.len)?.get(range))
+            })
+        });
+        read.map_err(|error| error.at_line(row.line))
     }
 
     /// Passes the record of a row to `see`.
     pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> crate::Result<T> {
+        self.with_window(self.table.row(row).offset, |window| self.look_by(window, row, see))
+    }
+
+    /// Takes the piece of the file that is nearest to an offset.
+    fn with_window<T>(&self, offset: u64, read: impl FnOnce(&mut Window) -> T) -> T {
         // Others may read meanwhile: only the list of windows is locked, not the one in use.
         let mut window = {
-            let offset = self.table.row(row).offset;
             let mut free = lock(&self.windows);
             let near = free.iter().position(|window| window.is_near(offset));
             let at = near.or_else(|| free.len().checked_sub(1));
             at.map(|at| free.swap_remove(at)).unwrap_or_default()
         };
-        let seen = self.look_by(&mut window, row, see);
+        let seen = read(&mut window);
         let mut free = lock(&self.windows);
         if free.len() < WINDOWS {
             free.push(window);

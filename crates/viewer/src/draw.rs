@@ -10,8 +10,9 @@ mod turn;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::fmt::Write;
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, Render, html};
 use transcript::client::check::Finding;
 use transcript::conversation::agents::Owner;
 use transcript::conversation::price::Prices;
@@ -150,34 +151,50 @@ impl<'a> Drawing<'a> {
         number: usize,
         is_in: &dyn Fn(usize) -> bool,
     ) -> transcript::Result<Markup> {
-        let Some(window) = flow.windows.get(number) else { return Ok(html! {}) };
-        let mut parts = Vec::new();
-        for (turn, steps) in window.parts.iter().filter(|(turn, _)| is_in(*turn)) {
-            parts.push(self.part(flow, *turn, steps.clone())?);
-        }
-        Ok(html! { section.window data-window=(number) { @for part in &parts { (part) } } })
+        let mut out = String::new();
+        self.push_window(flow, number, is_in, &mut out)?;
+        Ok(PreEscaped(out))
     }
 
-    /// Some steps of a turn.
-    fn part(
+    /// Adds a window. What is in it is not copied from one element into the next: a file has many.
+    pub(crate) fn push_window(
+        &self,
+        flow: &Flow,
+        number: usize,
+        is_in: &dyn Fn(usize) -> bool,
+        out: &mut String,
+    ) -> transcript::Result<()> {
+        let Some(window) = flow.windows.get(number) else { return Ok(()) };
+        let _ = write!(out, "<section class=\"window\" data-window=\"{number}\">");
+        for (turn, steps) in window.parts.iter().filter(|(turn, _)| is_in(*turn)) {
+            self.push_part(flow, *turn, steps.clone(), out)?;
+        }
+        out.push_str("</section>");
+        Ok(())
+    }
+
+    /// Adds some steps of a turn.
+    fn push_part(
         &self,
         flow: &Flow,
         number: usize,
         steps: std::ops::Range<usize>,
-    ) -> transcript::Result<Markup> {
+        out: &mut String,
+    ) -> transcript::Result<()> {
         let turn = &flow.turns[number];
-        let is_first = steps.start == 0;
         let is_last = steps.end == turn.steps.len();
-        let mut items = Vec::new();
-        for step in &turn.steps[steps] {
-            items.push(self.step(flow, turn, step)?);
+        if steps.start == 0 {
+            self.turn_head(flow, number).render_to(out);
         }
-        let foot = is_last.then(|| turn_end(turn));
-        Ok(html! {
-            @if is_first { (self.turn_head(flow, number)) }
-            @for item in &items { (item) }
-            @if let Some(foot) = foot { (foot) }
-        })
+        for step in &turn.steps[steps] {
+            for item in self.step(flow, turn, step)? {
+                item.render_to(out);
+            }
+        }
+        if is_last {
+            turn_end(turn).render_to(out);
+        }
+        Ok(())
     }
 
     /// The anchor of a turn or a record in this flow.
@@ -188,7 +205,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn step(&self, flow: &Flow, turn: &Turn, step: &Step) -> transcript::Result<Markup> {
+    /// The items of a step.
+    fn step(&self, flow: &Flow, turn: &Turn, step: &Step) -> transcript::Result<Vec<Markup>> {
         let part = Opened::part_of(turn, std::slice::from_ref(step));
         let blocks: &[BlockId] = match step {
             Step::Answer { blocks, .. } => blocks,
@@ -215,7 +233,7 @@ impl<'a> Drawing<'a> {
         } else {
             drawn = self.items(flow, &part, blocks)?;
         }
-        Ok(html! { @for item in &drawn { (item) } })
+        Ok(drawn)
     }
 
     /// The items of a turn; `blocks` are those of its only answer.

@@ -207,8 +207,8 @@ impl FilePage<'_> {
                     drawn.push_str(&self.begin(&drawing, &flow, *folded));
                 }
                 for at in windows {
-                    let window = drawing.window_of(&flow, *at, &|turn| self.is_in(&flow, turn))?;
-                    drawn.push_str(&window.into_string());
+                    let is_in = |turn| self.is_in(&flow, turn);
+                    drawing.push_window(&flow, *at, &is_in, &mut drawn)?;
                 }
                 if *ends {
                     drawn.push_str("</details>");

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use transcript::client::check::{Checked, Report, check_with};
 use transcript::client::context::{self, Group, GroupBy};
-use transcript::client::history::Rules;
+use transcript::client::history::{History, Rules};
 use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::graph::ChainId;
 use transcript::conversation::place::{FoundSecrets, agents};
@@ -217,6 +217,8 @@ pub(crate) struct Opened {
     pub(crate) dead: Vec<DeadEnd>,
     flows: Mutex<HashMap<FlowName, Arc<Flow>>>,
     report: Later<Report>,
+    /// What the newest client would be sent, if that is known already.
+    sent: Option<History>,
     filling: Later<Filling>,
     cover: Later<Cover>,
 }
@@ -227,10 +229,11 @@ impl Opened {
         Opened::of_family(session, family)
     }
 
-    /// Opens a session that was also checked: the file is read once for both.
+    /// Opens a session that was also checked, by the rules of the newest client: the file is read
+    /// once for both.
     pub(crate) fn of_checked(session: Session, checked: Checked) -> transcript::Result<Opened> {
         let family = WithAgents::of_main(checked.main, agents(&session));
-        let opened = Opened::of_family(session, family)?;
+        let opened = Opened { sent: checked.sent, ..Opened::of_family(session, family)? };
         // Nobody has asked yet.
         let _ = opened.report.set(Ok(checked.report));
         Ok(opened)
@@ -260,6 +263,7 @@ impl Opened {
             family,
             flows: Mutex::default(),
             report: OnceLock::new(),
+            sent: None,
             filling: OnceLock::new(),
             cover: OnceLock::new(),
         })
@@ -385,7 +389,10 @@ impl Opened {
     pub(crate) fn filling(&self) -> Result<&Filling, &str> {
         let filling = self.filling.get_or_init(|| {
             let main = &self.family.main;
-            let counted = context::count(main, Rules::newest());
+            let counted = match &self.sent {
+                Some(sent) => context::count_outline(main, sent, Rules::newest()).map(Ok),
+                None => context::count(main, Rules::newest()),
+            };
             let counted = counted.map_err(|error| error.to_string())?;
             let counted =
                 counted.map_err(|_| "the client does not resume this session".to_owned())?;

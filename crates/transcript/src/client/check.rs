@@ -158,6 +158,8 @@ pub(crate) struct Judged {
     leaf: Option<RowId>,
     pub(crate) reach: Reach,
     pub(crate) findings: Vec<Finding>,
+    /// What it would be sent, in outline, if only this version was asked about.
+    sent: Option<History>,
 }
 
 /// A session that is being checked.
@@ -292,6 +294,9 @@ pub struct Checked {
     pub main: Conversation,
     /// The files of its sub-agents that could be read.
     pub agents: Vec<Conversation>,
+    /// What would be sent, in [`outline`](history::outline), if only one version was asked about
+    /// and that resumes the session.
+    pub sent: Option<History>,
 }
 
 /// Like [`check_with`], for callers that also need what was read.
@@ -355,6 +360,7 @@ const MANY_RECORDS: usize = 200_000;
 fn judge_all(case: &Case, asked: Rules, ranges: Vec<Range>) -> crate::Result<Vec<(Range, Judged)>> {
     // The newest versions take the longest, so they come first. Each thread takes the next one in
     // line.
+    let is_alone = ranges.len() == 1;
     let next = Mutex::new(ranges.into_iter().rev());
     let cache = AttachmentCache::default();
     let judge = || {
@@ -364,11 +370,13 @@ fn judge_all(case: &Case, asked: Rules, ranges: Vec<Range>) -> crate::Result<Vec
             let Some(range) = range else { return Ok(judged) };
             let rules = if range.contains(asked.version) { asked } else { range.rules };
             let found = outline_with(&case.conversation, rules, Some("..."), &cache)?;
-            let found = found.as_ref().map_err(|refusal| *refusal);
             let mut of_records = Findings::new(&case.conversation.table);
             judge::records(case, rules, &mut of_records)?;
             let of_records = Verdict::of(&of_records.into_list());
-            judged.push((range, judge::judge(case, rules, found, of_records)?));
+            let sent = found.as_ref().map_err(|refusal| *refusal);
+            let one = judge::judge(case, rules, sent, of_records)?;
+            let sent = found.ok().filter(|_| is_alone);
+            judged.push((range, Judged { sent, ..one }));
         }
     };
     thread::scope(|scope| {
@@ -436,8 +444,9 @@ fn report(
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
     let (version, reach, context) = (rules.name(), judged.reach, judged.limit);
+    let sent = judged.sent;
     let report = Report { verdict, version, leaf, reach, context, findings, versions, ranges };
-    Ok(Checked { report, main, agents })
+    Ok(Checked { report, main, agents, sent })
 }
 
 /// Findings about the sub-agents of a session; the session, and its sub-agents' files.

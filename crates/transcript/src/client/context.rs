@@ -157,9 +157,18 @@ pub(crate) struct Scale {
 /// ```
 pub fn count(conversation: &Conversation, rules: Rules) -> crate::Result<Result<Context, Refusal>> {
     match outline(conversation, rules, Some("..."))? {
-        Ok(sent) => count_sent(conversation, &sent, rules, None).map(Ok),
+        Ok(sent) => count_outline(conversation, &sent, rules).map(Ok),
         Err(refusal) => Ok(Err(refusal)),
     }
+}
+
+/// Like [`count`], if the outline of what is sent is known already.
+pub fn count_outline(
+    conversation: &Conversation,
+    sent: &History,
+    rules: Rules,
+) -> crate::Result<Context> {
+    count_sent(conversation, sent, rules, None)
 }
 
 /// With fewer calls than this after a compaction, those before it calibrate too.

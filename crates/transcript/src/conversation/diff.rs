@@ -77,6 +77,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// How many lines around a change are kept in a computed diff.
 const AROUND: usize = 3;
 
+/// The tools that touch files.
+const TOUCHING: [&str; 6] = ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Update"];
+
 /// The file that a call touched, if its tool touches files. `output` is the result as the model got
 /// it.
 pub fn touched(
@@ -85,6 +88,10 @@ pub fn touched(
     structured: Option<Json<'_>>,
     output: &str,
 ) -> Option<FileChange> {
+    // Most calls are of other tools, and some of their results are long.
+    if !TOUCHING.contains(&tool) {
+        return None;
+    }
     let input = input.object()?;
     let result = structured.filter(|json| json.shape() == Shape::Object).and_then(Json::object);
     let of_result = |name: &str| result.as_ref().and_then(|result| result.text(name));
@@ -112,11 +119,10 @@ pub fn touched(
             });
             Some(FileChange::new(path()?, action, hunks))
         }
-        "Edit" | "MultiEdit" | "NotebookEdit" | "Update" => {
+        _ => {
             let hunks = patch(result.as_ref()).unwrap_or_else(|| edits(&input));
             Some(FileChange::new(path()?, Action::Changed, hunks))
         }
-        _ => None,
     }
 }
 

@@ -21,11 +21,10 @@ pub use grow::{GrowingTable, Growth};
 pub use ids::{Id, Ids};
 pub(crate) use read::{Watch, digest};
 
-use crate::format::content::{Block, BlockKind};
+use crate::format::content::BlockKind;
 use crate::format::entry::{Entry, Kind};
 use crate::format::file::{From, Lines, read_at};
 use crate::format::input::Input;
-use crate::format::json::Json;
 use crate::format::limit::HELD_LINE;
 use crate::format::time::Time;
 
@@ -379,29 +378,6 @@ impl Table {
     pub(crate) fn unmark_sides(&mut self) {
         self.is_agent = true;
         self.rows.iter_mut().for_each(|row| row.is_sidechain = false);
-    }
-
-    /// Reads one block again from its file and passes it to `see`. Reads only the bytes of the
-    /// block, if it can be read alone.
-    pub(crate) fn look_at<T>(
-        &self,
-        file: &File,
-        block: BlockId,
-        see: impl FnOnce(Option<Block<'_>>) -> T,
-    ) -> crate::Result<T> {
-        let part = self.block(block);
-        if part.place[1] == 0 {
-            let place = self.place(block);
-            return self.look(file, part.row, |entry| {
-                see(entry.message().and_then(|message| message.blocks().nth(place)))
-            });
-        }
-        let offset = self.row(part.row).offset + u64::from(part.place[0]);
-        let bytes = read_at(file, offset, u64::from(part.place[1]))?;
-        match Json::parse(&bytes) {
-            Some(json) => Ok(see(Block::of(json))),
-            None => Err(changed()),
-        }
     }
 
     /// Parses the bytes of a record and passes it to `see`.

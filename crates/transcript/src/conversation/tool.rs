@@ -93,6 +93,10 @@ fn todos(input: &Object<'_>) -> String {
 /// What a call resulted in, from the client's structured result. `None` if that says no more than
 /// the text of the result.
 pub fn outcome(tool: &str, structured: Json<'_>) -> Option<String> {
+    // What changed in a file is said elsewhere, and its results have all of the file.
+    if matches!(tool, "Edit" | "MultiEdit" | "Write") {
+        return None;
+    }
     let result = structured.object()?;
     let number = |name: &str| result.get(name).and_then(Json::integer);
     match tool {

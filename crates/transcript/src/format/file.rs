@@ -229,11 +229,16 @@ pub fn read_at(file: &File, offset: u64, len: u64) -> crate::Result<Vec<u8>> {
         );
     }
     let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
-    From::new(file, offset).read_exact(&mut bytes).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), SHORTER),
-        _ => error,
-    })?;
+    fill_at(file, offset, &mut bytes)?;
     Ok(bytes)
+}
+
+/// Fills a buffer from an offset on.
+pub(crate) fn fill_at(file: &File, offset: u64, buffer: &mut [u8]) -> crate::Result<()> {
+    From::new(file, offset).read_exact(buffer).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), SHORTER).into(),
+        _ => error.into(),
+    })
 }
 
 /// How many lines are before a byte offset.

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use crate::format::limit::NOTED;
-use crate::format::scan::{Fault, Scanner};
+use crate::format::scan::{Fault, Scanner, block};
 
 /// One JSON value, as it is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -318,26 +318,40 @@ pub(crate) fn replace_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
 
 /// Decodes the text between two quotes.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', inner).is_none() {
-        return simdutf8::basic::from_utf8(inner)
-            .map_or_else(|_| String::from_utf8_lossy(inner), Cow::Borrowed);
-    }
+    let slash = memchr::memchr(b'\\', inner);
     // Checked before, so that what is decoded need not be.
-    if let Ok(text) = simdutf8::basic::from_utf8(inner) {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(slash) = memchr::memchr(b'\\', rest.as_bytes()) {
-            let (character, used) = escape(&rest.as_bytes()[slash..]);
-            // An escape may end within a character that does not belong there.
-            let Some(next) = rest.get(slash + used..) else { return lossy(inner) };
-            out.push_str(&rest[..slash]);
-            out.push(character);
-            rest = next;
-        }
-        out.push_str(rest);
-        return Cow::Owned(out);
+    match (slash, simdutf8::basic::from_utf8(inner)) {
+        (None, Ok(text)) => Cow::Borrowed(text),
+        (None, Err(_)) => String::from_utf8_lossy(inner),
+        (Some(slash), Ok(text)) => decode(text, slash).map_or_else(|| lossy(inner), Cow::Owned),
+        (Some(_), Err(_)) => lossy(inner),
     }
-    lossy(inner)
+}
+
+/// Decodes a text whose first escape is at `at`. `None` if an escape ends within a character that
+/// does not belong there.
+fn decode(text: &str, mut at: usize) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    // Texts have escapes in every line: looking for one after the other takes longer.
+    while at < bytes.len() {
+        let mut slashes = block::slashes(&block::at(bytes, at));
+        while slashes != 0 {
+            let slash = at + slashes.trailing_zeros() as usize;
+            slashes &= slashes - 1;
+            // The second of two is no escape.
+            if slash >= done {
+                let (character, used) = escape(&bytes[slash..]);
+                out.push_str(text.get(done..slash)?);
+                out.push(character);
+                done = slash + used;
+            }
+        }
+        at += block::MANY;
+    }
+    out.push_str(text.get(done..)?);
+    Some(out)
 }
 
 /// Decodes a text that may not be UTF-8.

@@ -65,4 +65,17 @@ proptest! {
         let json = serde_json::to_string(&text).unwrap();
         prop_assert_eq!(Json::parse(json.as_bytes()).unwrap().text().unwrap(), text);
     }
+
+    /// Escapes are found wherever they stand, and whatever is wrong with them.
+    #[test]
+    fn escapes_are_decoded_as_one_after_the_other(parts in prop::collection::vec(
+        prop::sample::select(vec![
+            &b"a"[..], b"\\", b"\\n", b"\\\\", b"\\u00e9", b"\\ud83d\\ude00", b"\\ud83d", b"\\u12", b"\xc3\xa9", b"\xc3",
+            b"a longer text without any escape in it, of fifty bytes",
+        ]),
+        0..40,
+    )) {
+        let inner = parts.concat();
+        prop_assert_eq!(unescape(&inner), lossy(&inner));
+    }
 }

@@ -8,7 +8,7 @@
 //!
 //! Why not a library: see `docs/decisions/0001-json-engine.md`.
 
-mod block;
+pub(super) mod block;
 
 use std::fmt;
 use std::ops::Range;

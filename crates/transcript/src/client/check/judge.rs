@@ -42,7 +42,7 @@ pub(super) fn judge(
     }
     let findings = findings.into_list();
     let verdict = Verdict::of(&findings).max(shared);
-    Ok(Judged { verdict, limit, leaf, reach: counted, findings })
+    Ok(Judged { verdict, limit, leaf, reach: counted, findings, sent: None })
 }
 
 fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {

@@ -116,9 +116,11 @@ impl Call {
 
     /// The plan that it proposes, as Markdown.
     pub fn plan(&self) -> Option<String> {
+        if !self.tool.to_lowercase().contains("plan") {
+            return None;
+        }
         let input = Json::parse(self.input.as_str().as_bytes())?.object()?;
-        let is_plan = self.tool.to_lowercase().contains("plan");
-        input.text("plan").filter(|_| is_plan).map(std::borrow::Cow::into_owned)
+        input.text("plan").map(std::borrow::Cow::into_owned)
     }
 
     /// The outcome in a few words each: what changed, whether there is a result, what it says.

@@ -54,21 +54,23 @@ impl Conversation {
     pub fn result(&self, block: BlockId) -> crate::Result<(Vec<Piece>, Option<Vec<u8>>)> {
         let part = self.table.block(block);
         let cut = self.is_cut(block);
-        let pieces = self.look_at(block, |content_block| {
+        let pieces = |content_block: Option<Block<'_>>| {
             let inner =
                 content_block.into_iter().flat_map(|outer| outer.inner().collect::<Vec<_>>());
             inner.map(|inner| piece(inner, cut)).collect()
-        })?;
+        };
         // One structured result for several results cannot be assigned to any of them.
         let mut results =
             self.table.blocks_of(part.row).filter(|one| self.table.block(*one).kind.is_result());
         let is_alone = results.next().is_some() && results.next().is_none();
-        let structured = if is_alone {
-            self.look(part.row, |entry| entry.get("toolUseResult").map(|json| json.raw().to_vec()))?
-        } else {
-            None
-        };
-        Ok((pieces, structured))
+        if !is_alone {
+            return Ok((self.look_at(block, pieces)?, None));
+        }
+        let place = self.table.place(block);
+        self.look(part.row, |entry| {
+            let structured = entry.get("toolUseResult").map(|json| json.raw().to_vec());
+            (pieces(entry.message().and_then(|message| message.blocks().nth(place))), structured)
+        })
     }
 
     /// Whether the record of a block is too long for memory.

@@ -8,10 +8,13 @@ use crate::format::time::Time;
 /// A number for people, with up to three digits, such as 12k.
 #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn short_number(number: u64) -> String {
-    let mut value = number as f64;
-    for unit in ["", "k", "M"] {
+    if number < 1_000 {
+        return number.to_string();
+    }
+    let mut value = number as f64 / 1000.0;
+    for unit in ["k", "M"] {
         if value < 999.5 {
-            let digits = usize::from(value < 9.95 && !unit.is_empty());
+            let digits = usize::from(value < 9.95);
             return format!("{value:.digits$}{unit}");
         }
         value /= 1000.0;

@@ -16,5 +16,8 @@ proptest! {
         let many = special(&blocks);
         prop_assert_eq!((many >> 32) as usize & 0xffff, specials(&block) as usize);
         prop_assert_eq!((many & 0xffff_ffff, many >> 48), (0, 1 << 15));
+        let is_slash = |at: &u32| blocks[*at as usize] == b'\\';
+        let plain = (0..u64::BITS).filter(is_slash).fold(0, |found, at| found | 1 << at);
+        prop_assert_eq!(slashes(&blocks), plain);
     }
 }

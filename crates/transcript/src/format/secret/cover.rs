@@ -9,11 +9,12 @@ use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use hashbrown::HashMap;
+use memchr::memmem::Finder;
 
 use super::Redactor;
 use super::border::{begins, printable};
@@ -405,7 +406,8 @@ fn copy_range(from: &File, range: Range<u64>, out: &mut dyn Write) -> crate::Res
 
 /// Whether letters are written as escapes: then no bytes of a secret may be in a row.
 fn has_escaped_letters(text: &[u8]) -> bool {
-    memchr::memmem::find_iter(text, b"\\u00").any(|at| printable(text, at + 4).is_some())
+    static ESCAPED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u00"));
+    ESCAPED.find_iter(text).any(|at| printable(text, at + 4).is_some())
 }
 
 /// The parts of a form that ordinary text does not have: without `/services/` and the like, most

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use base64::Engine as _;
+use wide::u8x16;
 
 use super::border::{Plain, begins};
 use super::canon::gutter;
@@ -16,6 +17,7 @@ use super::shape::{Class, Text};
 use super::table::TABLE;
 use super::words;
 use super::{Redactor, Secret};
+use crate::format::scan::block;
 
 /// A secret in a text.
 pub(super) struct Hit<'a> {
@@ -252,14 +254,8 @@ fn begins_text(characters: &[u8]) -> bool {
 
 /// Calls `take` with each run of base64, which may go over several lines.
 fn runs(text: &[u8], mut take: impl FnMut(Range<usize>)) {
-    let mut from = 0;
-    while from + SHORTEST_RUN <= text.len() {
-        // From the end: most windows have another character near it.
-        let window = &text[from..from + SHORTEST_RUN];
-        if let Some(other) = window.iter().rposition(|byte| !is_base64(*byte)) {
-            from += other + 1;
-            continue;
-        }
+    let mut next = next_run(text, 0);
+    while let Some(from) = next {
         let mut end = from + run_length(&text[from..]);
         let mut line = end - from;
         while line >= WRAPPED {
@@ -276,8 +272,46 @@ fn runs(text: &[u8], mut take: impl FnMut(Range<usize>)) {
         }
         let signs = text[end..].iter().take(2).take_while(|byte| **byte == b'=').count();
         take(from..end + signs);
-        from = end + 1;
+        next = next_run(text, end + 1);
     }
+}
+
+/// Where the next run begins, from an offset on.
+fn next_run(text: &[u8], mut at: usize) -> Option<usize> {
+    // How many characters before the block belong to a run that may go on in it.
+    let mut before = 0;
+    while at < text.len() {
+        let known = known_in(&block::at(text, at));
+        if before + known.trailing_ones() as usize >= SHORTEST_RUN {
+            return Some(at - before);
+        }
+        // The characters that so many others follow: two, four, eight, sixteen, and eight more.
+        let eight = [1, 2, 4].into_iter().fold(known, |run, places| run & run >> places);
+        let begins = eight & eight >> 8 & eight >> 16;
+        if begins != 0 {
+            return Some(at + begins.trailing_zeros() as usize);
+        }
+        before = known.leading_ones() as usize;
+        at += block::MANY;
+    }
+    None
+}
+
+/// The characters of base64, as one bit each.
+fn known_in(block: &[u8; block::MANY]) -> u64 {
+    let mut known = 0;
+    for (number, bytes) in block.as_chunks::<16>().0.iter().enumerate() {
+        let bytes = u8x16::new(*bytes);
+        let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
+        let within = |bytes: u8x16, first: u8, last: u8| {
+            bytes.simd_eq(bytes.max(u8x16::splat(first)).min(u8x16::splat(last)))
+        };
+        let letters = within(bytes | u8x16::splat(0x20), b'a', b'z');
+        // A slash stands right before the digits.
+        let found = letters | within(bytes, b'/', b'9') | is(b'+') | is(b'-') | is(b'_');
+        known |= u64::from(found.to_bitmask()) << (number * 16);
+    }
+    known
 }
 
 fn run_length(text: &[u8]) -> usize {
@@ -330,3 +364,7 @@ fn standard(byte: u8) -> u8 {
 fn is_text(byte: u8) -> bool {
     byte.is_ascii_graphic() || b" \t\r\n".contains(&byte)
 }
+
+#[cfg(test)]
+#[path = "deep_tests.rs"]
+mod tests;

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use crate::format::scan::block;
+
 /// A string of a line.
 #[derive(Debug)]
 pub(super) struct Quoted<'a> {
@@ -49,6 +51,24 @@ pub(super) fn each_string<'a>(line: &'a [u8], mut take: impl FnMut(Quoted<'a>)) 
 /// Where a string ends that begins there.
 fn end_of(line: &[u8], start: usize) -> usize {
     let mut at = start;
+    // Texts have escapes in every line: several blocks are searched at once.
+    'blocks: while let Some(blocks) = line.get(at..).and_then(<[u8]>::first_chunk) {
+        let begin = at;
+        let mut special = block::special(blocks);
+        while special != 0 {
+            let place = begin + special.trailing_zeros() as usize;
+            at = match line[place] {
+                b'"' => return place,
+                b'\\' => place + 2,
+                _ => place + 1,
+            };
+            if at - begin >= block::MANY {
+                continue 'blocks;
+            }
+            special = special >> (at - begin) << (at - begin);
+        }
+        at = begin + block::MANY;
+    }
     while let Some(found) = line.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += found;
         if line[at] == b'"' {
@@ -58,3 +78,7 @@ fn end_of(line: &[u8], start: usize) -> usize {
     }
     line.len()
 }
+
+#[cfg(test)]
+#[path = "strings_tests.rs"]
+mod tests;

@@ -18,7 +18,7 @@ use super::searched::{Searched, Seeds};
 use super::spot::{Spot, spot_of};
 use super::strings::each_string;
 use super::values::{Values, parts_of};
-use crate::format::file::read_at;
+use crate::format::file::{fill_at, read_at};
 use crate::format::json::unescape;
 use crate::format::limit::HELD_LINE;
 use crate::format::threads;
@@ -113,6 +113,11 @@ impl MemberNames {
 
 /// How much of a file is one piece.
 const PIECE: u64 = 2 << 20;
+/// The same of a file of lines: with small pieces all threads end at about the same time, and the
+/// memory of one piece serves the next.
+const PIECE_OF_LINES: u64 = 512 << 10;
+/// How much is read at a time for the rest of a line, at first.
+const REST: usize = 32 << 10;
 /// How much of two pieces of a text is the same: the longest key file fits into it.
 const OVERLAP: u64 = 128 << 10;
 
@@ -127,7 +132,11 @@ pub fn survey(
 ) -> crate::Result<Survey> {
     let length = file.metadata()?.len();
     let form = if form == Form::Json && length > HELD_LINE as u64 { Form::Text } else { form };
-    let size = if form == Form::Json { length.max(1) } else { PIECE };
+    let size = match form {
+        Form::Lines => PIECE_OF_LINES,
+        Form::Json => length.max(1),
+        Form::Text => PIECE,
+    };
     let pieces = usize::try_from(length.div_ceil(size)).unwrap_or(usize::MAX);
     // What was found clean before is looked for by its value alone.
     let known = cover.map(Cover::searched);
@@ -210,7 +219,9 @@ impl Look<'_> {
         let mut piece = PieceFinds::default();
         // The byte before shows whether a line begins with the range.
         let from = range.start.saturating_sub(1);
-        let mut bytes = read_at(self.file, from, range.end - from)?;
+        let held = usize::try_from(range.end - from).unwrap_or_default() + REST;
+        let mut bytes = Vec::with_capacity(held);
+        self.read_on(from, range.end, &mut bytes)?;
         let inside = if range.start == 0 { &bytes[..] } else { &bytes[1..] };
         piece.lines = memchr::memchr_iter(b'\n', inside).count() as u64;
         let first =
@@ -249,13 +260,19 @@ impl Look<'_> {
             if bytes.len() - at > HELD_LINE {
                 return Ok(false);
             }
-            let more = read_at(self.file, end, (self.length - end).min(PIECE / 2))?;
-            let has_end = memchr::memchr(b'\n', &more).is_some();
-            bytes.extend_from_slice(&more);
-            if has_end {
+            let before = bytes.len();
+            self.read_on(end, self.length.min(end + REST.max(before - at) as u64), bytes)?;
+            if memchr::memchr(b'\n', &bytes[before..]).is_some() {
                 return Ok(true);
             }
         }
+    }
+
+    /// Adds a range of the file to what is in memory.
+    fn read_on(&self, from: u64, to: u64, bytes: &mut Vec<u8>) -> crate::Result<()> {
+        let begin = bytes.len();
+        bytes.resize(begin + usize::try_from(to - from).unwrap_or_default(), 0);
+        fill_at(self.file, from, &mut bytes[begin..])
     }
 
     fn line_end(&self, mut at: u64) -> crate::Result<u64> {
