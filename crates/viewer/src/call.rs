@@ -72,7 +72,7 @@ impl Body<'_, '_> {
     }
 
     fn input(&self) -> Option<Object<'_>> {
-        Json::parse(self.json().as_bytes()).and_then(Json::object)
+        Object::parse(self.json().as_bytes())
     }
 
     /// The client's own result.
@@ -81,7 +81,7 @@ impl Body<'_, '_> {
             let json = self.call.result.as_ref()?.structured.as_ref()?;
             Some(self.drawing.masked_json(json.as_str()))
         });
-        Json::parse(json.as_ref()?.as_bytes())?.object()
+        Object::parse(json.as_ref()?.as_bytes())
     }
 
     /// The result, as the model got it.

@@ -196,6 +196,8 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
         None => write(&mut world.out)?,
     };
     let note = hidden(&hidden_by_kind);
+    // The program ends here, and the system takes its memory back at once.
+    std::mem::forget((source, cover));
     Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
 }
 

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::string::FromUtf8Error;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
@@ -138,6 +139,13 @@ struct Member {
 }
 
 impl<'a> Object<'a> {
+    /// Reads one whole object; `None` if the bytes are anything else.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let scanner = Scanner::new(bytes);
+        let (object, end) = Object::scan(scanner, scanner.space(0)).ok()?;
+        (scanner.space(end) == bytes.len()).then_some(object)
+    }
+
     /// Reads the object that begins at `at`. Returns the object, and where it ends.
     pub(crate) fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
         Object::scan_with(scanner, at, |_, start| scanner.value(start))
@@ -318,55 +326,59 @@ pub(crate) fn replace_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
 
 /// Decodes the text between two quotes.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
-    let slash = memchr::memchr(b'\\', inner);
-    // Checked before, so that what is decoded need not be.
-    match (slash, simdutf8::basic::from_utf8(inner)) {
-        (None, Ok(text)) => Cow::Borrowed(text),
-        (None, Err(_)) => String::from_utf8_lossy(inner),
-        (Some(slash), Ok(text)) => decode(text, slash).map_or_else(|| lossy(inner), Cow::Owned),
-        (Some(_), Err(_)) => lossy(inner),
+    match memchr::memchr(b'\\', inner) {
+        None => simdutf8::basic::from_utf8(inner)
+            .map_or_else(|_| String::from_utf8_lossy(inner), Cow::Borrowed),
+        Some(slash) => {
+            let text = String::from_utf8(decode(inner, slash));
+            let lossy = |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into();
+            Cow::Owned(text.unwrap_or_else(lossy))
+        }
     }
 }
 
-/// Decodes a text whose first escape is at `at`. `None` if an escape ends within a character that
-/// does not belong there.
-fn decode(text: &str, mut at: usize) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut out = String::with_capacity(text.len());
+/// Decodes a text whose first escape is at `at`.
+fn decode(inner: &[u8], mut at: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(inner.len() + block::MANY);
     let mut done = 0;
     // Texts have escapes in every line: looking for one after the other takes longer.
-    while at < bytes.len() {
-        let mut slashes = block::slashes(&block::at(bytes, at));
+    while at < inner.len() {
+        let mut slashes = block::slashes(&block::at(inner, at));
         while slashes != 0 {
             let slash = at + slashes.trailing_zeros() as usize;
             slashes &= slashes - 1;
             // The second of two is no escape.
             if slash >= done {
-                let (character, used) = escape(&bytes[slash..]);
-                out.push_str(text.get(done..slash)?);
-                out.push(character);
+                push_bytes(&mut out, inner, done..slash);
+                let (character, used) = escape(&inner[slash..]);
+                match u8::try_from(character) {
+                    Ok(byte) if byte.is_ascii() => out.push(byte),
+                    _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+                }
                 done = slash + used;
             }
         }
         at += block::MANY;
     }
-    out.push_str(text.get(done..)?);
-    Some(out)
+    push_bytes(&mut out, inner, done..inner.len());
+    out
 }
 
-/// Decodes a text that may not be UTF-8.
-fn lossy(inner: &[u8]) -> Cow<'_, str> {
-    let mut out = Vec::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(slash) = memchr::memchr(b'\\', rest) {
-        out.extend_from_slice(&rest[..slash]);
-        let (text, used) = escape(&rest[slash..]);
-        let mut buffer = [0; 4];
-        out.extend_from_slice(text.encode_utf8(&mut buffer).as_bytes());
-        rest = &rest[slash + used..];
+/// Adds a range of some bytes. What is between two escapes is short: whole blocks of a known size
+/// are copied in less time than a few bytes, and what is too much is cut off.
+#[inline]
+fn push_bytes(out: &mut Vec<u8>, bytes: &[u8], range: Range<usize>) {
+    let mut from = range.start;
+    let end = out.len() + range.len();
+    while from < range.end {
+        let Some(block) = bytes.get(from..).and_then(<[u8]>::first_chunk::<{ block::MANY }>) else {
+            out.extend_from_slice(&bytes[from..range.end]);
+            return;
+        };
+        out.extend_from_slice(block);
+        from += block::MANY;
     }
-    out.extend_from_slice(rest);
-    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+    out.truncate(end);
 }
 
 /// The character that an escape represents, and how many bytes the escape takes.

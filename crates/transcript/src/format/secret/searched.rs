@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::{DefaultHashBuilder, HashSet};
 
-/// The length of the shortest text that is remembered: shorter ones are searched as fast.
+/// The length of the shortest text that is remembered for the whole run.
 const SHORTEST: usize = 128;
 /// What is hashed before a decoded text.
 const DECODED: &str = "decoded";
@@ -21,9 +21,9 @@ const MOST: usize = 1 << 18;
 pub(super) struct Seeds([DefaultHashBuilder; 2]);
 
 impl Seeds {
-    /// The hash of a text as it is written in JSON; `None` if it is not worth one.
-    pub(super) fn hash(&self, text: &[u8]) -> Option<u128> {
-        (text.len() >= SHORTEST).then(|| self.of(text))
+    /// The hash of a text as it is written in JSON.
+    pub(super) fn hash(&self, text: &[u8]) -> u128 {
+        self.of(text)
     }
 
     /// The hash of a text that was decoded; `None` if it is not worth one.
@@ -38,6 +38,40 @@ impl Seeds {
     fn of(&self, text: impl Hash + Copy) -> u128 {
         let [one, other] = &self.0;
         u128::from(one.hash_one(text)) << 64 | u128::from(other.hash_one(text))
+    }
+}
+
+/// Whether a text is so long that it is remembered for the whole run.
+pub(super) fn is_long(text: &[u8]) -> bool {
+    text.len() >= SHORTEST
+}
+
+/// Short texts in which nothing was found lately. Ids, names and paths are in one record after
+/// another; which of them are forgotten first does not matter.
+pub(super) struct Lately(Vec<u128>);
+
+/// How many short texts are remembered, as a power of two.
+const SLOTS: usize = 1 << 11;
+
+impl Default for Lately {
+    fn default() -> Self {
+        Lately(vec![0; SLOTS])
+    }
+}
+
+impl Lately {
+    fn slot(hash: u128) -> usize {
+        #[allow(clippy::cast_possible_truncation, reason = "any bits of it will do")]
+        let bits = hash as usize;
+        bits % SLOTS
+    }
+
+    pub(super) fn has(&self, text: u128) -> bool {
+        self.0[Lately::slot(text)] == text
+    }
+
+    pub(super) fn add(&mut self, text: u128) {
+        self.0[Lately::slot(text)] = text;
     }
 }
 

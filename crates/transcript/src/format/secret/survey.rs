@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
+use std::sync::Mutex;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -14,14 +15,14 @@ use super::Redactor;
 use super::context;
 use super::cover::Cover;
 use super::key_lines::{KeyLine, KeyLines};
-use super::searched::{Searched, Seeds};
+use super::searched::{Lately, Searched, Seeds, is_long};
 use super::spot::{Spot, spot_of};
 use super::strings::each_string;
 use super::values::{Values, parts_of};
 use crate::format::file::{fill_at, read_at};
 use crate::format::json::unescape;
 use crate::format::limit::HELD_LINE;
-use crate::format::threads;
+use crate::format::threads::{self, lock};
 
 /// What a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,13 @@ struct PieceFinds {
     lines: u64,
     /// Texts in which nothing was found, as they are written and decoded.
     clean: HashSet<u128>,
+}
+
+/// What records have again and again.
+#[derive(Default)]
+struct Repeated {
     names: MemberNames,
+    lately: Lately,
 }
 
 /// What is known of the names of members: every record has the same ones.
@@ -141,7 +148,9 @@ pub fn survey(
     // What was found clean before is looked for by its value alone.
     let known = cover.map(Cover::searched);
     let seeds = known.unwrap_or(&values.searched).seeds.clone();
-    let look = Look { file, length, redactor, cover, known, seeds, is_line: form == Form::Lines };
+    let is_line = form == Form::Lines;
+    let buffers = Mutex::default();
+    let look = Look { file, length, redactor, cover, known, seeds, is_line, buffers };
     let mut survey = Survey::default();
     let mut lines = 0;
     let mut last = 0;
@@ -211,21 +220,37 @@ struct Look<'a> {
     seeds: Seeds,
     /// The file has records.
     is_line: bool,
+    /// The memory of pieces that were looked through, for the next ones.
+    buffers: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Look<'_> {
     /// The lines that begin in a range, and how many end in it.
     fn lines(&self, range: Range<u64>) -> crate::Result<PieceFinds> {
-        let mut piece = PieceFinds::default();
         // The byte before shows whether a line begins with the range.
         let from = range.start.saturating_sub(1);
-        let held = usize::try_from(range.end - from).unwrap_or_default() + REST;
-        let mut bytes = Vec::with_capacity(held);
-        self.read_on(from, range.end, &mut bytes)?;
+        let held = usize::try_from(range.end - from).unwrap_or_default();
+        let mut bytes = lock(&self.buffers).pop().unwrap_or_default();
+        // What is in it is overwritten.
+        bytes.resize(held, 0);
+        fill_at(self.file, from, &mut bytes)?;
+        let piece = self.lines_in(&mut bytes, from, range)?;
+        lock(&self.buffers).push(bytes);
+        Ok(piece)
+    }
+
+    /// The same, of bytes that were read from an offset on.
+    fn lines_in(
+        &self,
+        bytes: &mut Vec<u8>,
+        from: u64,
+        range: Range<u64>,
+    ) -> crate::Result<PieceFinds> {
+        let (mut piece, mut repeated) = (PieceFinds::default(), Repeated::default());
         let inside = if range.start == 0 { &bytes[..] } else { &bytes[1..] };
         piece.lines = memchr::memchr_iter(b'\n', inside).count() as u64;
         let first =
-            if range.start == 0 { Some(0) } else { memchr::memchr(b'\n', &bytes).map(|at| at + 1) };
+            if range.start == 0 { Some(0) } else { memchr::memchr(b'\n', bytes).map(|at| at + 1) };
         let Some(mut at) = first else { return Ok(piece) };
         // A newline right before the range is not one of its lines.
         let mut line = u64::from(range.start > 0 && at > 1);
@@ -233,7 +258,7 @@ impl Look<'_> {
         while base(at) < range.end {
             let end = match memchr::memchr(b'\n', &bytes[at..]) {
                 Some(end) => at + end,
-                None if self.fill(&mut bytes, from, at)? => {
+                None if self.fill(bytes, from, at)? => {
                     memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end)
                 }
                 None => {
@@ -243,7 +268,7 @@ impl Look<'_> {
                     break;
                 }
             };
-            self.line(&bytes[at..end], line, base(at), &mut piece);
+            self.line(&bytes[at..end], line, base(at), &mut piece, &mut repeated);
             line += 1;
             at = end + 1;
         }
@@ -303,8 +328,16 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn line(&self, bytes: &[u8], line: u64, offset: u64, piece: &mut PieceFinds) {
-        let PieceFinds { finds, clean, names, .. } = piece;
+    fn line(
+        &self,
+        bytes: &[u8],
+        line: u64,
+        offset: u64,
+        piece: &mut PieceFinds,
+        repeated: &mut Repeated,
+    ) {
+        let PieceFinds { finds, clean, .. } = piece;
+        let Repeated { names, lately } = repeated;
         let before = finds.len();
         if !bytes.trim_ascii_start().starts_with(b"{") && self.is_line {
             // Not a record.
@@ -330,9 +363,12 @@ impl Look<'_> {
             }
             let member = string.member.filter(|name| names.of(self.redactor, name).is_telling);
             let is_alone = member.is_none() && !string.is_in_list();
-            let hash = if is_alone { self.seeds.hash(inner) } else { None };
-            let is_known =
-                |hash| clean.contains(&hash) || self.known.is_some_and(|known| known.has(hash));
+            let hash = is_alone.then(|| self.seeds.hash(inner));
+            let is_long = is_long(inner);
+            let is_known = |hash| match is_long {
+                true => clean.contains(&hash) || self.known.is_some_and(|known| known.has(hash)),
+                false => lately.has(hash),
+            };
             if hash.is_some_and(is_known) {
                 return;
             }
@@ -354,11 +390,15 @@ impl Look<'_> {
                 return;
             }
             let hits = self.redactor.find_deep(member.map(unescape).as_deref(), &text);
-            if hits.is_empty() && hash.is_some() {
-                clean.extend(hash);
-                if let Cow::Owned(text) = &text {
-                    clean.extend(self.seeds.hash_decoded(text));
+            match hash.filter(|_| hits.is_empty()) {
+                Some(hash) if is_long => {
+                    clean.insert(hash);
+                    if let Cow::Owned(text) = &text {
+                        clean.extend(self.seeds.hash_decoded(text));
+                    }
                 }
+                Some(hash) => lately.add(hash),
+                None => {}
             }
             for hit in hits {
                 finds.push(make(hit.kind, &hit.value, parts_of(&hit), false));
@@ -378,7 +418,7 @@ impl Look<'_> {
     fn json(&self, range: Range<u64>) -> crate::Result<PieceFinds> {
         let mut piece = PieceFinds::default();
         let bytes = read_at(self.file, range.start, range.end - range.start)?;
-        self.line(&bytes, 0, 0, &mut piece);
+        self.line(&bytes, 0, 0, &mut piece, &mut Repeated::default());
         for find in &mut piece.finds {
             find.spot = Spot::File;
         }
