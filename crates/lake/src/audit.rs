@@ -8,12 +8,16 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use crate::LakeError;
-use crate::push::object_name;
+use sha2::{Digest as _, Sha256};
+
+use crate::parquet::MAGIC;
+use crate::push::{is_uuid, object_name};
+use crate::reader::{LONGEST_FOOTER, Reader};
 use crate::schema::TABLES;
-use crate::sheet::Object;
+use crate::sheet::{Object, short_hash};
 use crate::state::State;
 use crate::target::{Stored, Target, is_part};
+use crate::{LakeError, Trouble};
 
 /// What there is in a target, and what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,12 +50,31 @@ impl Audit {
 }
 
 /// Looks at a target: whether it can be listed and written to, and whether what this machine has
-/// pushed is there, whole, and once.
-pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, LakeError> {
+/// pushed is there, whole, and once. Of objects in a folder, also whether they are what was pushed.
+/// `former` are other names under which this machine has pushed to it.
+pub fn audit(
+    target: &Target,
+    state: &State,
+    machine: &str,
+    former: &[String],
+) -> Result<Audit, LakeError> {
     let mut audit = Audit::default();
+    if let Target::Folder(folder) = target
+        && !folder.is_dir()
+    {
+        let what = format!("there is no folder `{}`", folder.display());
+        let why = "the first push makes it".to_owned();
+        return Err(LakeError::Store { what, why, trouble: Trouble::Refused });
+    }
+    for name in former {
+        audit.wrong(format!(
+            "this machine was called `{name}`: what it pushed under that name is still there, too"
+        ));
+    }
     let mut machines = BTreeSet::new();
     // The days of this machine's objects, with their sizes, by table and name.
     let mut ours: BTreeMap<(&str, String), Vec<(String, u64)>> = BTreeMap::new();
+    let mut broken = BTreeSet::new();
     for table in &TABLES {
         for Stored { key, size } in target.list(table.name, &|_| true)? {
             let mut parts = key.rsplit('/');
@@ -61,7 +84,9 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
                 continue;
             }
             if is_part(name) {
-                audit.wrong(format!("`{key}` was left by a push that was stopped; push again"));
+                let is_ours = name.strip_prefix('.').is_some_and(|name| is_of(name, machine));
+                let whose = if is_ours { "" } else { ", or is being written by another machine" };
+                audit.wrong(format!("`{key}` was left by a push that was stopped{whose}"));
                 continue;
             }
             let Some(stem) = name.strip_suffix(".parquet") else { continue };
@@ -72,8 +97,9 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
                 && !is_whole(&folder.join(&key))
             {
                 audit.wrong(format!("`{key}` is not a whole Parquet file"));
+                broken.insert(key.clone());
             }
-            if stem.strip_prefix(machine).is_some_and(|rest| rest.starts_with('-')) {
+            if is_of(stem, machine) {
                 let place = ours.entry((table.name, name.to_owned())).or_default();
                 place.push((day.to_owned(), size));
             }
@@ -89,8 +115,8 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
     records.sort_by(|one, other| one.session.cmp(&other.session));
     for record in records {
         audit.sessions += 1;
-        let name = object_name(machine, &record.session);
-        for (table, (_, size)) in &record.objects {
+        let name = object_name(machine, &record.name());
+        for (table, (hash, size)) in &record.objects {
             let found = TABLES.iter().find(|known| known.name == table);
             let found = found.and_then(|known| ours.get(&(known.name, name.clone())));
             let found = found.and_then(|days| days.iter().find(|(day, _)| *day == record.day));
@@ -100,7 +126,14 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
                 Some((_, there)) if there != size => {
                     audit.wrong(format!("`{key}` has {there} bytes, and {size} were pushed"));
                 }
-                Some(_) => {}
+                Some(_) => {
+                    if let Target::Folder(folder) = target
+                        && !broken.contains(&key)
+                        && hash_of(&folder.join(&key)).is_ok_and(|found| found != *hash)
+                    {
+                        audit.wrong(format!("`{key}` has other bytes than were pushed"));
+                    }
+                }
             }
         }
     }
@@ -111,32 +144,48 @@ pub fn audit(target: &Target, state: &State, machine: &str) -> Result<Audit, Lak
     Ok(audit)
 }
 
+/// Whether the name of an object begins with that of a machine.
+fn is_of(name: &str, machine: &str) -> bool {
+    name.strip_prefix(machine).is_some_and(|rest| rest.starts_with('-'))
+}
+
 /// The machine in the name of an object; `None` if the name can be read in several ways, as that of
 /// another machine's session whose name is no UUID.
 fn machine_of<'a>(stem: &'a str, machine: &'a str) -> Option<&'a str> {
-    let is_own = stem.strip_prefix(machine).is_some_and(|rest| rest.starts_with('-'));
     let other = || {
-        let (machine, session) = stem.split_at_checked(stem.len().checked_sub(37)?)?;
-        let is_sign = |at: usize, sign: char| match at {
-            0 | 9 | 14 | 19 | 24 => sign == '-',
-            _ => sign.is_ascii_hexdigit(),
-        };
-        session.char_indices().all(|(at, sign)| is_sign(at, sign)).then_some(machine)
+        let (before, session) = stem.split_at_checked(stem.len().checked_sub(36)?)?;
+        before.strip_suffix('-').filter(|_| is_uuid(session))
     };
-    if is_own { Some(machine) } else { other() }
+    if is_of(stem, machine) { Some(machine) } else { other() }
 }
 
-/// Whether a file begins and ends as Parquet does.
+/// Whether a file begins and ends as Parquet does, and says at its end what is in it.
 fn is_whole(path: &Path) -> bool {
     let read = || -> std::io::Result<bool> {
         let mut file: File = files::open(path)?;
-        let (mut start, mut end) = ([0; 4], [0; 4]);
+        let size = file.metadata()?.len();
+        let (mut start, mut end) = ([0; 4], [0; 8]);
         file.read_exact(&mut start)?;
-        file.seek(SeekFrom::End(-4))?;
+        file.seek(SeekFrom::End(-8))?;
         file.read_exact(&mut end)?;
-        Ok(&start == b"PAR1" && &end == b"PAR1")
+        let (footer, magic) = end.split_at(4);
+        let footer = footer.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        if start != MAGIC || magic != MAGIC || footer + 12 > size || footer > LONGEST_FOOTER {
+            return Ok(false);
+        }
+        file.seek(SeekFrom::Start(size - 8 - footer))?;
+        let mut described = MAGIC.to_vec();
+        file.read_to_end(&mut described)?;
+        Ok(Reader::open(&described).is_some())
     };
     read().unwrap_or(false)
+}
+
+/// The hash of a file, as that of its object.
+fn hash_of(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut hasher) = (files::open(path)?, Sha256::new());
+    std::io::copy(&mut file, &mut hasher)?;
+    Ok(short_hash(hasher))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,9 +21,10 @@ use object_store::path::Path as Key;
 use object_store::{
     BackoffConfig, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
 };
+use reqwest::Url;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::http::{Connector, Plain};
+use crate::http::{Connector, NO_TLS, Plain};
 use crate::profile::profile;
 use crate::sheet::Object;
 use crate::target::{Stored, Versions};
@@ -80,11 +82,12 @@ impl Bucket {
         let wrong = |why: &str| LakeError::Target(format!("`{}`: {why}", without_secret(text)));
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        if name.is_empty() {
-            return Err(wrong("it names no bucket"));
-        }
         if text.contains(['@', '?', '#']) {
             return Err(wrong("a target is `s3://BUCKET/PREFIX`; credentials are not part of it"));
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Err(wrong("it names no bucket: letters, digits, `.`, `-` and `_`"));
         }
         let prefix = Key::parse(prefix.trim_end_matches('/'))
             .map_err(|_| wrong("its prefix has an empty or a relative part"))?;
@@ -96,16 +99,20 @@ impl Bucket {
         let only_marks = http.only_marks();
         let (opened, kind) = match scheme {
             "s3" | "s3a" => (s3(name, surroundings, http)?, Kind::S3),
-            "gs" => (google(name, surroundings, http), Kind::Google),
-            "az" | "abfs" | "abfss" => (azure(name, surroundings, http), Kind::Azure),
+            "gs" => (google(name, surroundings, http)?, Kind::Google),
+            "az" | "abfs" | "abfss" => (azure(name, surroundings, http)?, Kind::Azure),
             _ => return Err(wrong("the addresses of buckets begin with s3://, gs:// or az://")),
         };
-        let (store, place) = opened.map_err(|error| wrong(&one_line(&error)))?;
+        let (store, place) = opened.map_err(|error| {
+            LakeError::Settings(format!("`{}`: {}", without_secret(text), one_line(&error)))
+        })?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| wrong(&error.to_string()))?;
-        let shown = text.trim_end_matches('/').to_owned();
+        // In one form, however many slashes there were.
+        let slash = if prefix.as_ref().is_empty() { "" } else { "/" };
+        let shown = format!("{scheme}://{name}{slash}{prefix}");
         Ok(Bucket { store, prefix, runtime, shown, place, kind, only_marks })
     }
 
@@ -121,6 +128,29 @@ impl Bucket {
     fn key(&self, name: &str) -> Key {
         let parts = name.split('/').filter(|part| !part.is_empty());
         parts.fold(self.prefix.clone(), Key::join)
+    }
+
+    /// The bytes of an object; `None` if it is not there, or longer than `most`.
+    pub(crate) fn get(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, LakeError> {
+        let key = self.key(name);
+        let get = async || match self.store.get(&key).await {
+            Ok(found) if found.meta.size > most => Ok(None),
+            Ok(found) => found.bytes().await.map(|bytes| Some(bytes.to_vec())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.tried("read", name, || self.runtime.block_on(get()))
+    }
+
+    /// Whether an object of that size is there.
+    pub(crate) fn has(&self, name: &str, size: u64) -> Result<bool, LakeError> {
+        let key = self.key(name);
+        let head = || match self.runtime.block_on(self.store.head(&key)) {
+            Ok(found) => Ok(found.size == size),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.tried("look at", name, head)
     }
 
     pub(crate) fn put(&self, name: &str, object: &mut Object) -> Result<(), LakeError> {
@@ -316,6 +346,7 @@ impl Bucket {
                 Trouble::Denied
             }
             _ if text.contains("NoSuchBucket") => Trouble::Missing,
+            _ if text.contains(NO_TLS) => Trouble::Refused,
             _ => Trouble::Down,
         };
         let slash = if name.is_empty() { "" } else { "/" };
@@ -386,49 +417,88 @@ type Opened = object_store::Result<(Arc<dyn ObjectStore>, Option<String>)>;
 fn s3(bucket: &str, surroundings: &Surroundings, http: Connector) -> Result<Opened, LakeError> {
     let mut builder = AmazonS3Builder::new();
     for (key, value) in profile(surroundings)? {
+        usable(key.as_ref(), &value)?;
         builder = builder.with_config(key, value);
     }
-    for (name, value) in &surroundings.variables {
-        if name.starts_with("AWS_")
-            && !value.is_empty()
-            && let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>()
-        {
-            builder = builder.with_config(key, value);
-        }
+    for (key, value) in known_variables::<AmazonS3ConfigKey>(surroundings, "AWS_")? {
+        builder = builder.with_config(key, value);
     }
-    let place = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
+    let place = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
+    let place = place.iter().find_map(|key| builder.get_config_value(key));
     let builder = builder.with_bucket_name(bucket).with_retry(retry()).with_http_connector(http);
     Ok(builder.build().map(|store| (Arc::new(store) as Arc<dyn ObjectStore>, place)))
 }
 
-fn google(bucket: &str, surroundings: &Surroundings, http: Connector) -> Opened {
-    let mut builder = GoogleCloudStorageBuilder::new();
-    for (name, value) in &surroundings.variables {
-        if name.starts_with("GOOGLE_")
-            && !value.is_empty()
-            && let Ok(key) = name.to_ascii_lowercase().parse::<GoogleConfigKey>()
-        {
-            builder = builder.with_config(key, value);
+/// Fails on a value that no request can carry: the library would end the program.
+fn usable(name: &str, value: &str) -> Result<(), LakeError> {
+    let wrong = |why: &str| Err(LakeError::Settings(format!("`{name}` {why}")));
+    let upper = name.to_ascii_uppercase();
+    let is_part_of = |parts: &[&str]| parts.iter().any(|part| upper.contains(part));
+    if is_part_of(&["ENDPOINT", "FULL_URI", "AUTHORITY_HOST"])
+        && !["true", "false"].contains(&value)
+    {
+        let is_web = |url: Url| url.has_host();
+        let is_plain = |c: char| c.is_ascii_graphic() && !r#""<>\^`{|}"#.contains(c);
+        let is_whole = value.starts_with("http://") || value.starts_with("https://");
+        if !is_whole || !value.chars().all(is_plain) || !Url::parse(value).is_ok_and(is_web) {
+            let shown = without_secret(value);
+            return wrong(&format!(
+                "is no address, which begins with https:// or http://: `{shown}`"
+            ));
         }
+    } else if is_part_of(&["REGION", "ACCOUNT_NAME"]) {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if !value.chars().all(is_plain) {
+            return wrong("has other signs than letters, digits and `-`");
+        }
+    } else if !value.chars().all(|c| c == ' ' || c.is_ascii_graphic())
+        && !is_part_of(&["FILE", "PATH", "CREDENTIALS"])
+    {
+        return wrong("has a sign that no key, token or name has");
     }
-    let builder = builder.with_bucket_name(bucket).with_retry(retry()).with_http_connector(http);
-    Ok((Arc::new(builder.build()?), None))
+    Ok(())
 }
 
-fn azure(container: &str, surroundings: &Surroundings, http: Connector) -> Opened {
-    let mut builder = MicrosoftAzureBuilder::new();
+/// Variables of the environment that the library knows, each checked.
+fn known_variables<K: FromStr>(
+    surroundings: &Surroundings,
+    start: &str,
+) -> Result<Vec<(K, String)>, LakeError> {
+    let mut found = Vec::new();
     for (name, value) in &surroundings.variables {
-        if name.starts_with("AZURE_")
+        if name.starts_with(start)
             && !value.is_empty()
-            && let Ok(key) = name.to_ascii_lowercase().parse::<AzureConfigKey>()
+            && let Ok(key) = name.to_ascii_lowercase().parse::<K>()
         {
-            builder = builder.with_config(key, value);
+            usable(name, value)?;
+            found.push((key, value.clone()));
         }
+    }
+    Ok(found)
+}
+
+fn google(bucket: &str, surroundings: &Surroundings, http: Connector) -> Result<Opened, LakeError> {
+    let mut builder = GoogleCloudStorageBuilder::new();
+    for (key, value) in known_variables::<GoogleConfigKey>(surroundings, "GOOGLE_")? {
+        builder = builder.with_config(key, value);
+    }
+    let builder = builder.with_bucket_name(bucket).with_retry(retry()).with_http_connector(http);
+    Ok(builder.build().map(|store| (Arc::new(store) as Arc<dyn ObjectStore>, None)))
+}
+
+fn azure(
+    container: &str,
+    surroundings: &Surroundings,
+    http: Connector,
+) -> Result<Opened, LakeError> {
+    let mut builder = MicrosoftAzureBuilder::new();
+    for (key, value) in known_variables::<AzureConfigKey>(surroundings, "AZURE_")? {
+        builder = builder.with_config(key, value);
     }
     let place = builder.get_config_value(&AzureConfigKey::AccountName);
     let builder =
         builder.with_container_name(container).with_retry(retry()).with_http_connector(http);
-    Ok((Arc::new(builder.build()?), place))
+    Ok(builder.build().map(|store| (Arc::new(store) as Arc<dyn ObjectStore>, place)))
 }
 
 #[cfg(test)]

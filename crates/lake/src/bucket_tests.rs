@@ -15,6 +15,40 @@ fn addresses_are_checked_before_anything_is_sent() {
     );
 }
 
+/// The library would end the program on them.
+#[test]
+fn settings_that_no_request_can_carry_are_refused() {
+    let keys = [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")];
+    for wrong in [
+        ("AWS_ENDPOINT_URL", "localhost:9000"),
+        ("AWS_ENDPOINT_URL", "127.0.0.1:9000"),
+        ("AWS_ENDPOINT_URL", "minio.example.com"),
+        ("AWS_ENDPOINT_URL_S3", "notaurl"),
+        ("AWS_ENDPOINT_URL", "https://"),
+        ("AWS_ENDPOINT_URL", "http://[bad"),
+        ("AWS_ENDPOINT_URL", "http://host/a b"),
+        ("AWS_ENDPOINT_URL_STS", "sts"),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http:/x"),
+        ("AWS_REGION", "us%20east"),
+        ("AWS_REGION", "us east"),
+        ("AWS_SESSION_TOKEN", "a\nb"),
+        ("AWS_SECRET_ACCESS_KEY", "a\u{e9}"),
+    ] {
+        let list = [&keys[..], &[("AWS_REGION", "us-east-1")], &[wrong]].concat();
+        let error = Bucket::open("s3://bucket/x", &set(&list)).expect_err(wrong.1).to_string();
+        assert!(error.contains(wrong.0), "{error}");
+    }
+    for name in ["my bucket", "b\u{fc}cket", "a%20b", ""] {
+        let error = Bucket::open(&format!("s3://{name}/x"), &set(&keys)).expect_err(name);
+        assert!(matches!(error, LakeError::Target(_)), "{error}");
+    }
+    // One lake has one name.
+    for text in ["s3://bucket/x", "s3://bucket/x/", "s3://bucket//x", "s3://bucket//x//"] {
+        let bucket = Bucket::open(text, &set(&keys)).expect("a bucket");
+        assert_eq!(bucket.identity(), "s3://bucket/x", "{text}");
+    }
+}
+
 #[test]
 fn google_and_azure_are_understood() {
     let google = set(&[("GOOGLE_BEARER_TOKEN", "t")]);

@@ -4,22 +4,29 @@ use crate::sheet::Object;
 const SESSION: &str = "0a1b2c3d-0000-4000-8000-000000000001";
 
 #[test]
-fn only_objects_of_the_session_are_its_own() {
+fn names_of_objects_are_read_from_their_end() {
+    let before = |name: &str, session: &str| match Reading::of(name, session) {
+        Some(Reading::Machine(before)) => Some(before.to_owned()),
+        Some(Reading::Sure) => Some("sure".to_owned()),
+        None => None,
+    };
+    let some = |text: &str| Some(text.to_owned());
     let name = format!("m1-{SESSION}.parquet");
-    assert!(is_of(&name, SESSION, "m2"));
-    assert!(is_of(&format!("build-box-7-{SESSION}.parquet"), SESSION, "m2"));
-    assert!(is_of(&format!(".m1-{SESSION}.parquet.part"), SESSION, "m2"));
-    assert!(!is_of(&format!("-{SESSION}.parquet"), SESSION, "m2"));
-    assert!(!is_of(&format!("m1-{SESSION}.txt"), SESSION, "m2"));
-    assert!(!is_of(&format!("m1{SESSION}.parquet"), SESSION, "m2"));
-    assert!(is_of(&name.to_uppercase().replace("PARQUET", "parquet"), SESSION, "m2"));
-    assert!(!is_of(&name, "0a1b2c3d-0000-4000-8000-00000000000", "m1"));
-    assert!(!is_of("m-B.parquet", "b", "m"));
+    assert_eq!(before(&name, SESSION), some("m1"));
+    assert_eq!(before(&format!("build-box-7-{SESSION}.parquet"), SESSION), some("build-box-7"));
+    assert_eq!(before(&format!(".m1-{SESSION}.parquet.part"), SESSION), some("m1"));
+    assert_eq!(before(&format!("-{SESSION}.parquet"), SESSION), None);
+    assert_eq!(before(&format!("m1-{SESSION}.txt"), SESSION), None);
+    assert_eq!(before(&format!("m1{SESSION}.parquet"), SESSION), None);
+    let upper = name.to_uppercase().replace("PARQUET", "parquet");
+    assert_eq!(before(&upper, SESSION), some("M1"));
+    assert_eq!(before(&name, &SESSION[..35]), None);
+    assert_eq!(before("m-B.parquet", "b"), None);
     // `a-b` of machine `m`, or `b` of machine `m-a`?
-    assert!(is_of("m-b.parquet", "b", "other"));
-    assert!(!is_of("m-a-b.parquet", "b", "other"));
-    assert!(is_of("m-a-b.parquet", "b", "m-a"));
-    assert!(is_of("m-a-b.parquet", "a-b", "other"));
+    assert_eq!(before("m-a-b.parquet", "b"), some("m-a"));
+    assert_eq!(before("m-a-b.parquet", "a-b"), some("m"));
+    let hashed = format!("m-{}.parquet", hashed_name("a/b"));
+    assert_eq!(before(&hashed, "a/b"), some("sure"));
 }
 
 #[test]

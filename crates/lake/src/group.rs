@@ -4,7 +4,7 @@
 //! same sessions again, and they share their objects. Invariants: a call is one row of a session;
 //! it is not a copy in exactly one session, the one that the ledger says it belongs to. If the
 //! client has deleted that session, what was pushed of it stays in the lake, so its calls do not
-//! become those of a copy.
+//! become those of a copy; if it was erased from the lake, they do.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -48,16 +48,10 @@ impl Group {
         self.files.iter().any(|file| !ledger.sources[*file].is_agent)
     }
 
-    /// Stands for each call that another session had first, by that session.
-    pub(crate) fn copies(&self, ledger: &Ledger) -> BTreeMap<String, Vec<u64>> {
-        let mut copies: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for call in &self.calls {
-            if let Some(owner) = &call.owner {
-                let id = &ledger.entries[call.entry].message.id;
-                copies.entry(owner.to_string()).or_default().push(print(id));
-            }
-        }
-        copies
+    /// Stands for each call that is its own.
+    pub(crate) fn own_calls(&self, ledger: &Ledger) -> Vec<u64> {
+        let calls = self.calls.iter().filter(|call| call.owner.is_none());
+        calls.map(|call| print(&ledger.entries[call.entry].message.id)).collect()
     }
 
     /// Stands for each file as it is now, and the calls that are this file's.
@@ -88,7 +82,7 @@ impl Group {
 }
 
 /// Stands for a call.
-fn print(id: &str) -> u64 {
+pub(crate) fn print(id: &str) -> u64 {
     start_of(&Sha256::digest(id))
 }
 
@@ -113,17 +107,21 @@ pub fn groups(ledger: &Ledger, state: &State) -> Vec<Group> {
         groups[number].files.push(at);
         of_file.push(number);
     }
+    let is_erased = |number: usize| state.of(&names[number]).is_some_and(Record::is_erased);
+    let is_erased: Vec<bool> = (0..groups.len()).map(is_erased).collect();
     for (at, entry) in ledger.entries.iter().enumerate() {
-        let first = of_file[entry.source];
-        groups[first].calls.push(GroupCall { entry: at, file: entry.source, owner: None });
-        let mut seen = vec![first];
+        // The sessions that contain it, with a file of each; the first had it first.
+        let mut held: Vec<(usize, usize)> = vec![(of_file[entry.source], entry.source)];
         for copy in &entry.copies {
-            let number = of_file[*copy];
-            if !seen.contains(&number) {
-                seen.push(number);
-                let owner = Some(Arc::clone(&names[first]));
-                groups[number].calls.push(GroupCall { entry: at, file: *copy, owner });
+            if held.iter().all(|(number, _)| *number != of_file[*copy]) {
+                held.push((of_file[*copy], *copy));
             }
+        }
+        let first = held.iter().map(|(number, _)| *number).find(|number| !is_erased[*number]);
+        let first = first.unwrap_or(held[0].0);
+        for (number, file) in held {
+            let owner = (number != first).then(|| Arc::clone(&names[first]));
+            groups[number].calls.push(GroupCall { entry: at, file, owner });
         }
     }
     keep_owners(&mut groups, &ids, (ledger, state));
@@ -148,24 +146,25 @@ fn keep_owners(
             group.is_thinned = known.is_some_and(|known| group.has_only_lost(known));
         }
     }
-    let is_left = groups.iter().map(|group| group.is_remainder || group.is_thinned);
-    let is_left: Vec<bool> = is_left.collect();
-    let is_deleted = |owner: &str| {
-        ids.get(owner).is_none_or(|number| is_left[*number])
-            && state.of(owner).is_some_and(|known| !known.is_erased())
+    // What stays in the lake as it was: sessions that are gone, and what is left of some.
+    let is_there = |session: &str| {
+        let group = ids.get(session).map(|number| &groups[*number]);
+        group.is_some_and(|group| !group.is_remainder && !group.is_thinned)
     };
+    let gone = state.records().filter(|known| !known.is_erased() && !is_there(&known.session));
+    let owners: HashMap<u64, Arc<str>> = gone
+        .flat_map(|known| {
+            let session: Arc<str> = Arc::from(known.session.as_str());
+            known.calls.iter().map(move |call| (*call, Arc::clone(&session)))
+        })
+        .collect();
+    if owners.is_empty() {
+        return;
+    }
     for group in groups {
-        let copies = state.of(&group.id).into_iter().flat_map(|known| &known.copies);
-        let of_deleted = copies.filter(|(owner, _)| is_deleted(owner));
-        let owners: HashMap<u64, &String> = of_deleted
-            .flat_map(|(owner, calls)| calls.iter().map(move |call| (*call, owner)))
-            .collect();
-        if owners.is_empty() {
-            continue;
-        }
         for call in group.calls.iter_mut().filter(|call| call.owner.is_none()) {
             let owner = owners.get(&print(&ledger.entries[call.entry].message.id));
-            call.owner = owner.map(|owner| Arc::from(owner.as_str()));
+            call.owner = owner.filter(|owner| ***owner != *group.id).map(Arc::clone);
         }
     }
 }

@@ -33,6 +33,10 @@ const LONGEST_BUNDLE: u64 = 16 << 20;
 /// The most bytes that an answer may have. A list has at most a thousand names.
 const LONGEST_ANSWER: usize = 16 << 20;
 
+/// Why a request is not sent.
+pub(crate) const NO_TLS: &str =
+    "requests without TLS go only to this machine; AWS_ALLOW_HTTP=true allows more";
+
 /// Which requests may go without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plain {
@@ -54,7 +58,7 @@ pub(crate) struct Connector {
 impl Connector {
     /// A client that also trusts the certificates in a file.
     pub(crate) fn new(plain: Plain, bundle: Option<&Path>) -> Result<Connector, LakeError> {
-        let wrong = |error: reqwest::Error| LakeError::Target(format!("no HTTP client: {error}"));
+        let wrong = |error: reqwest::Error| LakeError::Settings(format!("no HTTP client: {error}"));
         let mut builder = Client::builder()
             .user_agent(concat!("quipu/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
@@ -63,7 +67,7 @@ impl Connector {
             .redirect(reqwest::redirect::Policy::none());
         if let Some(path) = bundle {
             let bad = |why: String| {
-                LakeError::Target(format!("the certificates in `{}`: {why}", path.display()))
+                LakeError::Settings(format!("the certificates in `{}`: {why}", path.display()))
             };
             let pem = files::read(path, LONGEST_BUNDLE).map_err(|error| bad(error.to_string()))?;
             let found = reqwest::Certificate::from_pem_bundle(&pem);
@@ -102,9 +106,7 @@ impl HttpService for Connector {
         let (parts, body) = request.into_parts();
         let url: Url = parts.uri.to_string().parse().map_err(|_| refused("not an address"))?;
         if url.scheme() != "https" && self.plain == Plain::Here && !is_here(&url) {
-            return Err(refused(
-                "requests without TLS go only to this machine; AWS_ALLOW_HTTP=true allows more",
-            ));
+            return Err(refused(NO_TLS));
         }
         let is_deletion = parts.method == Method::DELETE
             || (parts.method == Method::POST && url.query() == Some("delete"));

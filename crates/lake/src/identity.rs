@@ -93,7 +93,7 @@ fn remote_in(config: &str) -> Option<String> {
             name = section.strip_prefix("remote").map(|name| name.trim().trim_matches('"'));
         } else if let (Some(name), Some((key, value))) = (name, line.split_once('='))
             && key.trim() == "url"
-            && let Some(found) = remote(value.trim().trim_matches('"'))
+            && let Some(found) = remote(&value_of(value))
         {
             if name == "origin" {
                 return Some(found);
@@ -102,6 +102,19 @@ fn remote_in(config: &str) -> Option<String> {
         }
     }
     first
+}
+
+/// A value as git reads it: without its quotes, and without a comment behind it.
+fn value_of(text: &str) -> String {
+    let (mut found, mut is_quoted) = (String::new(), false);
+    for c in text.trim().chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            '#' | ';' if !is_quoted => break,
+            c => found.push(c),
+        }
+    }
+    found.trim().to_owned()
 }
 
 /// A remote's URL as `host/path`, without user, password, port and query; `None` for a path.
@@ -117,7 +130,9 @@ fn remote(url: &str) -> Option<String> {
         return None;
     }
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = host.split_once(':').map_or(host, |(host, _)| host).to_lowercase();
+    // Of an address of IPv6, the port is behind its bracket.
+    let port = host.rfind(']').map_or_else(|| host.find(':'), |end| Some(end + 1));
+    let host = port.map_or(host, |port| &host[..port]).to_lowercase();
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let path = path.trim_matches('/').trim_end_matches(".git");
     let is_plain = |text: &str| !text.is_empty() && !text.contains(char::is_control);

@@ -10,6 +10,8 @@ fn a_remote_has_no_credentials() {
         ("git@github.com:acme/shop.git", Some("github.com/acme/shop")),
         ("ssh://git@host:2222/acme/shop.git", Some("host/acme/shop")),
         ("host:shop", Some("host/shop")),
+        ("https://[2001:DB8::1]:8443/a/b.git", Some("[2001:db8::1]/a/b")),
+        ("ssh://git@[::1]/a/b", Some("[::1]/a/b")),
         ("/srv/git/shop.git", None),
         ("../shop", None),
         ("file:///srv/git/shop.git", None),
@@ -32,6 +34,10 @@ fn origin_comes_first() {
     assert_eq!(remote_in("[remote \"origin\"]\n"), None);
     let quoted = "[remote \"origin\"]\n\turl = \"https://me:secret@host/we/x.git\"\n";
     assert_eq!(remote_in(quoted).as_deref(), Some("host/we/x"));
+    for comment in [" ; token=hunter2", "\t# token=hunter2", ";hunter2"] {
+        let config = format!("[remote \"origin\"]\n\turl = https://host/we/x.git{comment}\n");
+        assert_eq!(remote_in(&config).as_deref(), Some("host/we/x"), "{comment}");
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ mod identity;
 mod parquet;
 mod profile;
 mod push;
+mod reader;
+mod recover;
 mod rows;
 mod schema;
 mod sheet;
@@ -34,7 +36,8 @@ pub use bucket::{Bucket, Surroundings};
 pub use erase::{Erased, erase};
 pub use group::{Group, groups};
 pub use identity::{machine_of_system, project_of};
-pub use push::{Again, Progress, Push, Pushed, object_session};
+pub use push::{Again, Progress, Push, Pushed};
+pub use recover::recover;
 pub use rows::{Content, Policy, RawLines};
 pub use schema::{COMMON, Column, Holds, Null, TABLES, TableSchema, VERSION};
 pub use state::{Record, State};
@@ -48,6 +51,9 @@ pub enum LakeError {
     /// A target that cannot be understood.
     #[error("{0}")]
     Target(String),
+    /// A variable or a file with credentials, addresses or certificates that cannot be used.
+    #[error("{0}")]
+    Settings(String),
     /// The target does not do what it is asked for.
     #[error("{what}: {why}")]
     Store {
@@ -83,6 +89,8 @@ pub enum Trouble {
     Denied,
     /// There is no such bucket.
     Missing,
+    /// It refuses what it is asked for, and would again.
+    Refused,
 }
 
 impl LakeError {

@@ -19,17 +19,17 @@ use crate::thrift::{Items, Thrift};
 pub(crate) const MAGIC: &[u8] = b"PAR1";
 
 /// How values are encoded.
-const PLAIN: i32 = 0;
+pub(crate) const PLAIN: i32 = 0;
 const RUNS: i32 = 3;
-const DICTIONARY: i32 = 8;
+pub(crate) const DICTIONARY: i32 = 8;
 
 /// The types of pages.
 const DATA_PAGE: i32 = 0;
 const DICTIONARY_PAGE: i32 = 2;
 
 /// How pages are compressed.
-const UNCOMPRESSED: i32 = 0;
-const ZSTD: i32 = 6;
+pub(crate) const UNCOMPRESSED: i32 = 0;
+pub(crate) const ZSTD: i32 = 6;
 
 fn wrong(why: &str) -> LakeError {
     LakeError::Parquet(why.to_owned())

@@ -53,7 +53,7 @@ pub(crate) fn profile(
         }
     }
     if let Some(named) = named.filter(|_| !is_there && !has_keys) {
-        return Err(LakeError::Target(format!("there is no profile `{named}` in `~/.aws`")));
+        return Err(LakeError::Settings(format!("there is no profile `{named}` in `~/.aws`")));
     }
     Ok(found)
 }

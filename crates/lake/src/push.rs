@@ -152,7 +152,10 @@ impl Push<'_> {
             // The folder may be gone by now.
             let project = project.or_else(|| known?.project.clone());
             let (print, size) = self.print(group, &rules, project.as_deref());
-            let is_same = group.is_thinned || known.is_some_and(|known| known.print == print);
+            // What is left of a session stays as it was, unless less of it may be there now.
+            let is_same = known.is_some_and(|known| {
+                known.print == print || group.is_thinned && known.hides == self.hides()
+            });
             if group.is_remainder || (is_same && self.again == Again::Changed) {
                 unchanged += 1;
             } else {
@@ -180,6 +183,13 @@ impl Push<'_> {
             "{VERSION}\0{program}\0{machine}\0{user:?}\0{team:?}\0{content:?}\0{raw:?}\0{redacts}\0\
              {redact_rules}"
         )
+    }
+
+    /// Stands for what is left out of all rows.
+    fn hides(&self) -> String {
+        let Policy { content, raw, redactor, redact_rules, .. } = self.policy;
+        let text = format!("{content:?}\0{raw:?}\0{}\0{redact_rules}", redactor.is_some());
+        hex(&Sha256::digest(text)[..8])
     }
 
     /// Stands for everything that the rows of a session are made from; and its size.
@@ -220,6 +230,9 @@ impl Push<'_> {
             Again::Changed => return Ok(days),
         };
         let start = format!("{}-", self.policy.machine);
+        if self.again == Again::Everything {
+            self.target.remove_parts(&start)?;
+        }
         for table in tables {
             for stored in self.target.list_from(table.name, &start)? {
                 let mut parts = stored.key.rsplit('/');
@@ -279,7 +292,9 @@ impl Shared<'_, '_> {
     /// Puts the objects of a session in place, and remembers that.
     fn deliver(&self, job: &Job<'_>, made: Made) -> Result<(), LakeError> {
         let session = &job.group.id;
-        let name = object_name(&self.push.policy.machine, session);
+        let policy = self.push.policy;
+        let session_name = policy.name_of(session);
+        let name = object_name(&policy.machine, &session_name);
         let before = lock(&self.done).1.of(session).cloned();
         let mut tally = Pushed { sessions: 1, ..Pushed::default() };
         let mut objects = BTreeMap::new();
@@ -288,10 +303,12 @@ impl Shared<'_, '_> {
             let known = before.as_ref().filter(|before| before.day == made.day);
             let known = known.and_then(|before| before.objects.get(table.name));
             let print = (object.hash.clone(), object.size);
-            if known == Some(&print) && self.push.again == Again::Changed {
+            let key = format!("{}/{}/{name}", table.name, made.day);
+            let is_same = known == Some(&print) && self.push.again == Again::Changed;
+            // Another machine may have erased it.
+            if is_same && self.push.target.has(&key, object.size)? {
                 tally.same_objects += 1;
             } else {
-                let key = format!("{}/{}/{name}", table.name, made.day);
                 self.push.target.put(&key, &mut object)?;
                 tally.objects += 1;
                 tally.bytes += object.size;
@@ -309,11 +326,13 @@ impl Shared<'_, '_> {
         }
         let record = Record {
             session: session.clone(),
+            name: (session_name != plain_name(session)).then_some(session_name),
             print: job.print.clone(),
             day: made.day,
             project: job.project.clone(),
             has_transcript: job.group.has_transcript(self.push.ledger),
-            copies: job.group.copies(self.push.ledger),
+            calls: job.group.own_calls(self.push.ledger),
+            hides: self.push.hides(),
             files: job.group.prints.clone(),
             objects,
         };
@@ -366,17 +385,22 @@ impl Drop for Permit<'_> {
 /// The longest name that a session has in the name of an object.
 const LONGEST_NAME: usize = 100;
 
-/// The name of a session's objects. Names that could be misread as part of a path are hashed.
-pub(crate) fn object_name(machine: &str, session: &str) -> String {
-    format!("{machine}-{}.parquet", object_session(session))
+/// The name of a session's objects, by the name that it has in them.
+pub(crate) fn object_name(machine: &str, name: &str) -> String {
+    format!("{machine}-{name}.parquet")
 }
 
-/// A session's name in the names of objects.
-pub fn object_session(session: &str) -> String {
+/// A session's name in the names of objects. Names that could be misread as part of a path are
+/// hashed.
+pub(crate) fn plain_name(session: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if session.chars().all(is_plain) && session.len() <= LONGEST_NAME && !session.is_empty() {
         return session.to_owned();
     }
+    hashed_name(session)
+}
+
+pub(crate) fn hashed_name(session: &str) -> String {
     format!("x{}", hex(&Sha256::digest(session)[..12]))
 }
 
@@ -388,3 +412,7 @@ pub(crate) fn is_uuid(text: &str) -> bool {
     };
     text.len() == 36 && text.bytes().enumerate().all(is_right)
 }
+
+#[cfg(test)]
+#[path = "push_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ mod file;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,13 +20,14 @@ use transcript::conversation::place::{Agent, is_agent, secrets};
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::{CountedFile, Ledger, MessageUsage, Money, Spending, Usage};
+use transcript::format::file::Backward;
 use transcript::format::secret::{Cover, Form, Mask, Redactor, Values, survey};
 use transcript::format::time::Time;
 use transcript::{Conversation, Session};
 
 use crate::LakeError;
 use crate::group::{Group, GroupCall};
-use crate::push::is_uuid;
+use crate::push::{hashed_name, is_uuid, plain_name};
 use crate::schema::{MOST_DOLLARS, TABLES, VERSION};
 use crate::sheet::{Cell, Object, Sheet};
 
@@ -91,6 +92,20 @@ impl Policy {
     fn has_paths(&self) -> bool {
         self.content != Content::None
     }
+
+    /// A session's id without secrets: the name of a file may be one. Nearly all are UUIDs.
+    fn id_of<'t>(&self, session: &'t str) -> Cow<'t, str> {
+        match &self.redactor {
+            Some(redactor) if !is_uuid(session) => Mask::new(redactor).text(session),
+            _ => Cow::Borrowed(session),
+        }
+    }
+
+    /// A session's name in the names of objects.
+    pub(crate) fn name_of(&self, session: &str) -> String {
+        let is_shown = self.id_of(session) == session;
+        if is_shown { plain_name(session) } else { hashed_name(session) }
+    }
 }
 
 /// The places of the tables in [`TABLES`].
@@ -150,8 +165,10 @@ struct Maker<'a> {
     places: HashMap<&'a str, usize>,
     /// Where in its file each of these calls is.
     placed: Vec<Option<Placed>>,
-    /// The records behind the last answers of files.
+    /// The records behind the last answers of files, and those of other sessions behind the last
+    /// answer that this one has, too.
     tails: HashSet<String>,
+    before: HashSet<String>,
     sums: Sums,
 }
 
@@ -169,13 +186,14 @@ pub(crate) fn make(
         (None, None) => Mask::none(),
     };
     let project = project.map(|project| mask().text(project).into_owned());
+    let id = policy.id_of(&group.id);
     let common = [
         Cell::Number(i64::from(VERSION)),
         Cell::Text(&policy.machine),
         policy.user.as_ref().into(),
         policy.team.as_ref().into(),
         project.as_ref().into(),
-        Cell::Text(&group.id),
+        Cell::Text(&id),
         Cell::Text(policy.content.name()),
     ];
     let ids = group.calls.iter().map(|call| ledger.entries[call.entry].message.id.as_str());
@@ -188,6 +206,7 @@ pub(crate) fn make(
         places: ids.zip(0..).collect(),
         placed: vec![None; group.calls.len()],
         tails: HashSet::new(),
+        before: tails_of_owners(ledger, group),
         sums: Sums::default(),
     };
     let files = || group.files.iter().map(|number| &ledger.sources[*number]);
@@ -210,6 +229,48 @@ pub(crate) fn make(
     let day = day_folder(maker.sums.first.or(maker.sums.first_of_agent));
     let objects = maker.sheets.into_iter().map(Sheet::finish).collect::<Result<_, _>>()?;
     Ok(Made { day, objects })
+}
+
+/// The ids of the records that sessions have behind the last answer of theirs that this one has,
+/// too: what it has of them is copied, although no answer says so.
+fn tails_of_owners(ledger: &Ledger, group: &Group) -> HashSet<String> {
+    let mut shared: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for call in &group.calls {
+        if let Some(owner) = &call.owner {
+            shared.entry(owner).or_default().insert(&ledger.entries[call.entry].message.id);
+        }
+    }
+    let mut tails = HashSet::new();
+    if shared.is_empty() {
+        return tails;
+    }
+    for source in ledger.sources.iter().filter(|source| !source.is_agent) {
+        if let Some(answers) = shared.get(source.session.as_str()) {
+            // What cannot be read is not known; it is said where the session itself is read.
+            let _ = tail_of(&source.path, answers, &mut tails);
+        }
+    }
+    tails
+}
+
+/// Adds the ids of the records of a file behind the last of these answers.
+fn tail_of(
+    path: &Path,
+    answers: &HashSet<&str>,
+    tail: &mut HashSet<String>,
+) -> transcript::Result<()> {
+    let file = files::open(path)?;
+    let mut lines = Backward::new(&file)?;
+    while let Some(line) = lines.next_line()? {
+        for entry in line.records().filter_map(|record| record.entry) {
+            let answer = entry.message().and_then(|message| message.text("id"));
+            if answer.is_some_and(|id| answers.contains(&*id)) {
+                return Ok(());
+            }
+            tail.extend(entry.uuid().map(Cow::into_owned));
+        }
+    }
+    Ok(())
 }
 
 /// The secrets of a session's files, if what was said is pushed: each is hidden wherever it stands.

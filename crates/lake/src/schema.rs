@@ -273,7 +273,11 @@ pub static TABLES: [TableSchema; 7] = [
                 IS_COPY,
                 AGENT,
                 never("line", Number, "the line in its file"),
-                maybe("text", Text, "its texts, without thinking and tools (`full`)"),
+                maybe(
+                    "text",
+                    Text,
+                    "its texts, without thinking and tools (`full`; cut in records of more than 16 MB)",
+                ),
                 maybe("raw", Text, "the line itself (`full` with `--raw`; not of more than 16 MB)"),
             ],
         ],

@@ -168,7 +168,7 @@ impl Sheet {
         let footer = std::mem::take(&mut self.footer);
         footer.finish(self.table, &mut out)?;
         self.write(&out)?;
-        let hash = hex(&self.hasher.finalize()[..12]);
+        let hash = short_hash(self.hasher);
         Ok(Object { file: self.file, size: self.size, rows: self.all_rows, hash })
     }
 }
@@ -221,6 +221,11 @@ impl Object {
         file.write_all(bytes)?;
         Ok(Object { file, size: bytes.len() as u64, rows: 0, hash: String::new() })
     }
+}
+
+/// The start of a hash, in hexadecimal.
+pub(crate) fn short_hash(hasher: Sha256) -> String {
+    hex(&hasher.finalize()[..12])
 }
 
 /// Bytes in hexadecimal.

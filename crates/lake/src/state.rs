@@ -2,8 +2,8 @@
 //!
 //! A file with one line for each session that was pushed, appended after its objects are in place.
 //! Invariants: a line that is damaged or cut off counts as not there; without the file, everything
-//! is pushed again, to the same objects. Only it knows what was erased, and which calls belong to a
-//! session that the client has deleted.
+//! is pushed again, to the same objects. Only it knows what was erased; which calls belong to a session
+//! that the client has deleted is in the lake, too (`recover`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use files::Durability;
 use serde::{Deserialize, Serialize};
 
+use crate::push::plain_name;
+
 /// What was pushed of a session.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Record {
@@ -20,6 +22,9 @@ pub struct Record {
     pub session: String,
     /// What it was made from; empty if the session was erased and stays away.
     pub print: String,
+    /// Its name in the names of objects, if that is not the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The folder of its day.
     #[serde(default)]
     pub day: String,
@@ -29,9 +34,12 @@ pub struct Record {
     /// Its own transcript was there, and not only files of its sub-agents.
     #[serde(default)]
     pub has_transcript: bool,
-    /// The calls that other sessions had first, by session: a number stands for the id of each.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub copies: BTreeMap<String, Vec<u64>>,
+    /// The calls that are its own and no copies: a number stands for the id of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<u64>,
+    /// Stands for what was left out: the content tier and the rules for secrets.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hides: String,
     /// What stood for each of its files, if it had sub-agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<u64>,
@@ -41,6 +49,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Its name in the names of objects.
+    pub(crate) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| plain_name(&self.session))
+    }
+
     /// Whether the session was erased and is not to be pushed unless it is named.
     pub fn is_erased(&self) -> bool {
         self.print.is_empty()

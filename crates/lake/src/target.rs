@@ -7,10 +7,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::LakeError;
 use crate::bucket::{Bucket, Surroundings};
 use crate::schema::TABLES;
 use crate::sheet::Object;
+use crate::{LakeError, Trouble};
 
 /// A place for objects.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub enum Versions {
 
 /// The end of the name of a file that is being written.
 const PART: &str = ".part";
+/// No longer object is read back.
+const LONGEST: u64 = 16 << 20;
 
 impl Target {
     /// The target that a text names: a folder, `s3://…`, `gs://…` or `az://…`.
@@ -58,7 +60,7 @@ impl Target {
         if path.exists() && !path.is_dir() {
             return Err(LakeError::Target(format!("`{text}` is not a folder")));
         }
-        Ok(Target::Folder(path))
+        Ok(Target::Folder(canonical(&path)))
     }
 
     /// Whether a folder is not there or has no tables: whatever was pushed to it is not there.
@@ -95,6 +97,34 @@ impl Target {
                 put_file(&path, object)
             }
             Target::Bucket(bucket) => bucket.put(key, object),
+        }
+    }
+
+    /// The bytes of an object; `None` if it is not there, or longer than what is read back.
+    pub(crate) fn get(&self, key: &str) -> Result<Option<Vec<u8>>, LakeError> {
+        use io::ErrorKind::{FileTooLarge, NotFound};
+        match self {
+            Target::Folder(folder) => {
+                let path = folder.join(key);
+                let read = without_links(folder, key).and_then(|()| files::read(&path, LONGEST));
+                match read {
+                    Ok(bytes) => Ok(Some(bytes)),
+                    Err(error) if matches!(error.kind(), FileTooLarge | NotFound) => Ok(None),
+                    Err(error) => Err(unreadable(&path, &error)),
+                }
+            }
+            Target::Bucket(bucket) => bucket.get(key, LONGEST),
+        }
+    }
+
+    /// Whether an object of that size is there.
+    pub(crate) fn has(&self, key: &str, size: u64) -> Result<bool, LakeError> {
+        match self {
+            Target::Folder(folder) => {
+                let found = fs::symlink_metadata(folder.join(key));
+                Ok(found.is_ok_and(|found| found.is_file() && found.len() == size))
+            }
+            Target::Bucket(bucket) => bucket.has(key, size),
         }
     }
 
@@ -146,11 +176,34 @@ impl Target {
         }
     }
 
+    /// Removes what stopped pushes left of objects whose names begin so.
+    pub(crate) fn remove_parts(&self, start: &str) -> Result<(), LakeError> {
+        // A bucket shows only what is complete.
+        let Target::Folder(_) = self else { return Ok(()) };
+        for table in &TABLES {
+            let is_left = |name: &str| {
+                is_part(name) && name.strip_prefix('.').is_some_and(|name| name.starts_with(start))
+            };
+            for stored in self.list(table.name, &is_left)? {
+                self.delete(&stored.key)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether old versions of an object are kept.
     pub fn versions(&self, key: &str) -> Result<Versions, LakeError> {
         match self {
             Target::Folder(_) => Ok(Versions::Gone),
             Target::Bucket(bucket) => bucket.versions(key),
+        }
+    }
+
+    /// Whether old versions of what is not there are kept.
+    pub(crate) fn unseen_versions(&self) -> Versions {
+        match self {
+            Target::Folder(_) => Versions::Gone,
+            Target::Bucket(_) => Versions::Unknown,
         }
     }
 
@@ -169,6 +222,16 @@ impl Target {
             Target::Bucket(_) => 8,
         }
     }
+}
+
+/// A path in the one form that all paths to a folder have: `lake`, `lake/` and `../here/lake` are the
+/// same lake, with one state. What is not there yet is taken as it is.
+fn canonical(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
+    let Some((folder, found)) = there else { return path.to_owned() };
+    let rest = path.strip_prefix(folder).unwrap_or(Path::new(""));
+    // Collected, so that nothing is left of a slash at the end.
+    found.components().chain(rest.components()).collect()
 }
 
 /// Fails if a folder between that of the lake and an object is a link: it could lead anywhere.
@@ -217,11 +280,7 @@ fn list_files(
     found: &mut Vec<Stored>,
 ) -> Result<(), LakeError> {
     let folder = root.join(under);
-    let failed = |source| LakeError::Store {
-        what: format!("cannot list `{}`", folder.display()),
-        why: io::Error::to_string(&source),
-        trouble: crate::Trouble::Down,
-    };
+    let failed = |error| unreadable(&folder, &error);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -241,6 +300,14 @@ fn list_files(
         }
     }
     Ok(())
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> LakeError {
+    LakeError::Store {
+        what: format!("cannot read `{}`", path.display()),
+        why: error.to_string(),
+        trouble: Trouble::Refused,
+    }
 }
 
 /// Whether a file is one that a stopped push left.

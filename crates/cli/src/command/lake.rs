@@ -55,6 +55,8 @@ pub(crate) fn lake(world: &mut World, args: &LakeArgs) -> Result<(), Failure> {
 struct Lake {
     target: Target,
     machine: String,
+    /// Other names under which it has pushed to the target.
+    former: Vec<String>,
     folder: PathBuf,
 }
 
@@ -65,6 +67,7 @@ impl Lake {
             let hint = "use `--to DIR` or `--to s3://BUCKET/PREFIX`, or `to` in `[lake]` of the configuration";
             return Err(Failure::usage("no target is named", Some(hint)));
         };
+        let named = &home_expanded(world, named, args.to.is_none())?;
         let surroundings = Surroundings {
             variables: world.variables(&["AWS_", "GOOGLE_", "AZURE_"]),
             home: world.first_home().1.map(Into::into),
@@ -80,8 +83,10 @@ impl Lake {
             .flat_map(|byte| [byte >> 4, byte & 15])
             .filter_map(|digit| char::from_digit(digit.into(), 16))
             .collect();
-        let folder = world.lake_folder()?.join(format!("{id}-{machine}"));
-        Ok(Lake { target, machine, folder })
+        let folders = world.lake_folder()?;
+        let former = former_names(&folders, &id, &machine);
+        let folder = folders.join(format!("{id}-{machine}"));
+        Ok(Lake { target, machine, former, folder })
     }
 
     /// What was pushed; other processes of this machine do not push to the target meanwhile.
@@ -101,6 +106,36 @@ impl Lake {
         let state = State::open(&self.folder.join("pushed.jsonl")).map_err(unwritable)?;
         Ok((state, held))
     }
+}
+
+/// A target with the home folder for `~`. One of the configuration means the same in every folder.
+fn home_expanded(world: &World, named: &str, is_configured: bool) -> Result<String, Failure> {
+    if named.contains("://") {
+        return Ok(named.to_owned());
+    }
+    if let Some(rest) = named.strip_prefix("~/") {
+        let home = world.first_home().1.map(PathBuf::from);
+        let home = home.ok_or_else(|| Failure::usage("there is no home folder for `~`", None))?;
+        return Ok(home.join(rest).to_string_lossy().into_owned());
+    }
+    if is_configured && !std::path::Path::new(named).is_absolute() {
+        let message = format!("`to` in `[lake]` is no absolute path: `{}`", one_line(named));
+        return Err(Failure::usage(message, Some("begin it with `/` or `~/`")));
+    }
+    Ok(named.to_owned())
+}
+
+/// The other names under which this machine has pushed to a target.
+fn former_names(folders: &std::path::Path, id: &str, machine: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folders).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let name = name.strip_prefix(id)?.strip_prefix('-')?.to_owned();
+        (name != machine && entry.path().join("pushed.jsonl").is_file()).then_some(name)
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
 }
 
 /// The longest name of a machine.
@@ -133,8 +168,10 @@ fn failure(error: &LakeError) -> Failure {
                 "a target is a folder, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`",
             ),
         ),
+        LakeError::Settings(_) => Failure::usage(message, None),
         LakeError::Store { trouble, .. } => {
             let hint = match trouble {
+                Trouble::Refused => return Failure::undelivered(message, None),
                 Trouble::Down => "run it again: what was pushed is not pushed again",
                 Trouble::Denied => {
                     "set the cloud's credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE; GOOGLE_APPLICATION_CREDENTIALS; AZURE_STORAGE_ACCOUNT_NAME and …_KEY), and run it again"

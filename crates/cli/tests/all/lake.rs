@@ -77,11 +77,23 @@ fn what_a_person_sees() {
         &["lake", "erase", "D51C8060-43E2-4943-83AC-DF8CE666B53D", "--to", "lake"],
         &["lake", "push", "--all", "--to", "lake"],
         &["lake", "push", "43ba080a", "--to", "lake"],
+        // A folder has one state, however it is named.
+        &["lake", "push", "--all", "--to", "lake/"],
+        &["lake", "check", "--to", "nowhere/lake"],
+        &["lake", "push", "--all", "--to", "s3://my bucket/x"],
     ] {
         writeln!(text, "$ quipu {}\n{}", args.join(" "), env.run(args)).unwrap();
     }
-    env.put(".config/quipu/config.toml", "[lake]\nmachine = \"../m1\"\n");
-    text.push_str(&env.run(&["lake", "push", "--all", "--to", "lake"]));
+    for lake in [
+        "machine = \"../m1\"\nto = \"~/lake\"",
+        "machine = \"m1\"\nto = \"lake\"",
+        "machine = \"m2\"\nto = \"~/lake\"",
+    ] {
+        env.put(".config/quipu/config.toml", format!("[lake]\n{lake}\n"));
+        writeln!(text, "[lake] {lake}\n{}", env.run(&["lake", "push", "43ba080a"])).unwrap();
+    }
+    text.push_str(&env.run(&["lake", "check"]));
+    assert!(!env.path("nowhere").exists());
     assert_snapshot!(without_sizes(&text));
 }
 

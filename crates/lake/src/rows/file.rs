@@ -263,10 +263,10 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Which records are copies: those that belong to the next answer, if that is one. A record
-    /// that says that it was copied belongs to an answer that was copied with it; without one, it
-    /// is a copy. Behind the last answer, a record is one if another file of the session has it,
-    /// too.
+    /// Which records are copies: those that belong to the next answer that counts, if that is one.
+    /// A record that says that it was copied belongs to an answer that was copied with it; without
+    /// one, it is a copy. Behind the last answer, a record is one if another file of the session has
+    /// it, too. What the session that the answers were copied from has behind them is one anyway.
     fn copied(&mut self, number: usize, conversation: &Conversation) -> Vec<bool> {
         let table = &conversation.table;
         let mut copied = vec![false; table.rows().len()];
@@ -278,15 +278,14 @@ impl Maker<'_> {
         for (id, row) in table.numbered().rev() {
             let says_so = says_so[id.index()];
             let answer = row.answer.and_then(|answer| table.text(table.answer(answer).id));
-            if answer.is_some() {
+            if answer.is_some_and(|id| self.places.contains_key(id)) {
                 next = Some((self.is_copy(number, answer), says_so));
             }
+            let uuid = table.text(row.uuid);
             copied[id.index()] = match next {
+                _ if uuid.is_some_and(|uuid| self.before.contains(uuid)) => true,
                 Some((is_copy, was_copied)) if was_copied || !says_so => is_copy,
-                None if !says_so => {
-                    let uuid = table.text(row.uuid);
-                    uuid.is_some_and(|uuid| !self.tails.insert(uuid.to_owned()))
-                }
+                None if !says_so => uuid.is_some_and(|uuid| !self.tails.insert(uuid.to_owned())),
                 _ => true,
             };
         }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lake::{
-    Again, Content, Group, LakeError, Policy, Progress, Push, Pushed, RawLines, State,
-    Surroundings, TABLES, Target, groups,
+    Again, Content, Group, LakeError, Policy, Progress, Push, Pushed, RawLines, Record, State,
+    Surroundings, TABLES, Target, groups, recover,
 };
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
@@ -89,8 +89,12 @@ impl Scene {
         again: Again,
     ) -> (Pushed, Result<(), LakeError>) {
         let ledger = self.ledger();
+        if let Err(error) = recover(target, state, (&ledger, policy)) {
+            return (Pushed::default(), Err(error));
+        }
         let groups = groups(&ledger, state);
-        let chosen: Vec<&Group> = groups.iter().collect();
+        let is_wanted = |group: &&Group| !state.of(&group.id).is_some_and(Record::is_erased);
+        let chosen: Vec<&Group> = groups.iter().filter(is_wanted).collect();
         let push = Push { ledger: &ledger, target, policy, threads: 2, again };
         push.run(&groups, &chosen, state, &Progress::default())
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use lake::{erase, object_session};
+use lake::erase;
 use testkit::s3::{Mood, S3};
 
 use crate::bucket::{bucket, bucket_at};
@@ -80,19 +80,4 @@ fn a_file_that_cannot_be_put_in_place_leaves_nothing() {
     fs::remove_dir_all(folder).unwrap();
     scene.push();
     assert_eq!(scene.files().len(), 7);
-}
-
-#[test]
-fn names_of_objects_stay_in_their_folder() {
-    let hashed = |id: &str| {
-        let name = object_session(id);
-        assert!(name.starts_with('x') && name.len() == 25, "{id:?} is {name}");
-        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{name}");
-    };
-    for id in ["", "../../etc/passwd", "a/b", "a\\b", "a\u{1b}[2J", "a\0b", "a b", "é", "a%2Fb"] {
-        hashed(id);
-    }
-    hashed(&"a".repeat(101));
-    // Between the machine and the ending, dots are only dots.
-    assert_eq!(object_session(".."), "..");
 }

@@ -218,3 +218,133 @@ fn without_a_state_only_objects_of_this_machine_are_listed() {
     push.run(&groups, &nothing, &mut state, &Progress::default()).1.unwrap();
     assert!(server.served() <= 6, "{} requests", server.served());
 }
+
+/// Erased by this machine: its objects are gone, and it stays away.
+fn erase(scene: &Scene, session: &str) -> usize {
+    let erased = lake::erase(&scene.lake(), session, "m1").unwrap();
+    assert_eq!((erased.left, erased.unclear), (Vec::new(), Vec::new()));
+    let record = Record { session: session.to_owned(), ..Record::default() };
+    scene.state("lake").add(record).unwrap();
+    erased.objects.len()
+}
+
+/// What was pushed of a session that the client has deleted keeps its calls, whoever copies them
+/// later, and whatever becomes of the copies.
+#[test]
+fn calls_of_a_deleted_session_are_no_other_ones_even_if_that_is_new() {
+    // The copy is made after the push, and pushed after the first was deleted.
+    let (scene, [first, later]) = with_fork();
+    let path = scene.put("-p/first.jsonl", &first);
+    scene.push();
+    fs::remove_file(path).unwrap();
+    let fork = scene.put("-p/later.jsonl", &later);
+    scene.push();
+    let both = wanted([("first", [2, 0]), ("later", [2, 2])]);
+    assert_eq!(calls(&scene), both);
+    // An older copy of the copy takes its own calls, as it would in `usage`, and no others.
+    let third = later.replace("\"later\"", "\"third\"").replace("2026-0", "2025-0");
+    scene.put("-p/third.jsonl", &third);
+    scene.push();
+    let all = wanted([("first", [2, 0]), ("later", [0, 4]), ("third", [2, 2])]);
+    assert_eq!(calls(&scene), all);
+    // Erased and pushed again, the copy is one still.
+    fs::remove_file(scene.path("home/projects/-p/third.jsonl")).unwrap();
+    erase(&scene, "later");
+    let pushed = push_one(&scene, "later");
+    assert_eq!(pushed.sessions, 1);
+    assert_eq!(calls(&scene), all);
+    assert!(fork.exists());
+}
+
+/// The lake itself says which calls are those of a session that the client has deleted.
+#[test]
+fn a_lost_state_is_found_in_the_lake() {
+    let (scene, [first, later]) = with_fork();
+    let path = scene.put("-p/first.jsonl", &first);
+    scene.put("-p/later.jsonl", &later);
+    scene.push();
+    let both = wanted([("first", [2, 0]), ("later", [2, 2])]);
+    assert_eq!(calls(&scene), both);
+    fs::remove_dir_all(scene.path("state")).unwrap();
+    fs::remove_file(path).unwrap();
+    scene.push();
+    assert_eq!(calls(&scene), both);
+    assert_eq!(scene.push().sessions, 0);
+    let problems = lake::audit(&scene.lake(), &scene.state("lake"), "m1", &[]).unwrap().problems;
+    assert_eq!(problems, Vec::<String>::new());
+}
+
+#[test]
+fn calls_of_an_erased_session_are_those_of_its_copy() {
+    let (scene, [first, later]) = with_fork();
+    scene.put("-p/first.jsonl", &first);
+    scene.put("-p/later.jsonl", &later);
+    scene.push();
+    assert_eq!(erase(&scene, "first"), 7);
+    assert_eq!(scene.push().sessions, 1);
+    assert_eq!(calls(&scene), wanted([("later", [4, 0])]));
+    // It is named again, and has them again.
+    push_one(&scene, "first");
+    scene.push();
+    assert_eq!(calls(&scene), wanted([("first", [2, 0]), ("later", [2, 2])]));
+}
+
+#[test]
+fn what_another_machine_erased_is_pushed_as_a_whole_when_it_grows() {
+    let scene = Scene::new();
+    let lines = session("one", "msg_1", "hello");
+    let path = scene.put("-p/one.jsonl", &lines);
+    scene.push();
+    lake::erase(&scene.lake(), "one", "m2").unwrap();
+    assert_eq!(scene.push().objects, 0);
+    fs::write(&path, format!("{lines}{{\"type\":\"summary\",\"summary\":\"x\"}}\n")).unwrap();
+    assert_eq!(scene.push().objects, 7);
+    assert_eq!(calls(&scene), wanted([("one", [2, 0])]));
+}
+
+/// Of what is there of a session, less is left when less may be there.
+#[test]
+fn a_session_that_lost_files_is_pushed_again_with_less_content() {
+    let scene = Scene::new();
+    scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    let agent =
+        session("one", "msg_2", "hello").replace("\"type\"", "\"isSidechain\":true,\"type\"");
+    let agent = scene.put("-p/one/subagents/agent-a1.jsonl", &agent);
+    scene.push_as(&Policy { content: lake::Content::Full, ..policy("m1") });
+    fs::remove_file(agent).unwrap();
+    let texts = |scene: &Scene| {
+        scene.rows("messages").iter().filter(|row| row["text"] != Field::Null).count()
+    };
+    assert_eq!(texts(&scene), 4);
+    scene.push_as(&Policy { content: lake::Content::None, ..policy("m1") });
+    assert_eq!(texts(&scene), 0);
+}
+
+/// Machines and sessions may have hyphens in their names: an object says itself whose it is.
+#[test]
+fn nothing_of_another_session_is_erased_whatever_names_are_like() {
+    const ID: &str = "0a1b2c3d-0000-4000-8000-000000000001";
+    let scene = Scene::new();
+    let backup = format!("backup-{ID}");
+    for (name, message) in [(ID, "msg_1"), (&backup, "msg_2"), ("tool_heavy", "msg_3")] {
+        scene.put(&format!("-p/{name}.jsonl"), &session(name, message, "hello"));
+    }
+    for machine in ["m1", "anna-laptop"] {
+        let (target, policy) = (scene.lake(), policy(machine));
+        scene.try_push(&target, &policy, &mut scene.state(machine)).1.unwrap();
+    }
+    let left = |part: &str| scene.files().keys().filter(|key| key.contains(part)).count();
+    assert_eq!((left(ID), left(&backup), left("tool_heavy")), (28, 14, 14));
+    let erased = lake::erase(&scene.lake(), &ID.to_uppercase(), "m1").unwrap();
+    assert_eq!((erased.objects.len(), erased.left.len(), erased.unclear.len()), (14, 0, 0));
+    assert_eq!((left(ID), left(&backup)), (14, 14));
+    let erased = lake::erase(&scene.lake(), "tool_heavy", "m1").unwrap();
+    assert_eq!((erased.objects.len(), erased.left.len(), erased.unclear.len()), (14, 0, 0));
+    assert_eq!(left("tool_heavy"), 0);
+    // Of one that says nothing, nobody knows.
+    let folder = scene.path("lake/calls/day=2026-01-02");
+    fs::write(folder.join("anna-laptop-tool_heavy.parquet"), "torn").unwrap();
+    let erased = lake::erase(&scene.lake(), "tool_heavy", "m1").unwrap();
+    assert_eq!((erased.objects.len(), erased.left.len(), erased.unclear.len()), (0, 0, 1));
+    assert_eq!(left("tool_heavy"), 1);
+}

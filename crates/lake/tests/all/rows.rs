@@ -387,7 +387,7 @@ fn a_push_of_everything_removes_what_is_there_twice() {
             fs::write(folder.join(format!("{machine}-one.parquet")), "x").unwrap();
         }
     }
-    let twice = lake::audit(&scene.lake(), &scene.state("lake"), "m1").unwrap().problems;
+    let twice = lake::audit(&scene.lake(), &scene.state("lake"), "m1", &[]).unwrap().problems;
     let is_twice = |problem: &&String| problem.contains("is there twice");
     assert_eq!(twice.iter().filter(is_twice).count(), 2, "{twice:?}");
     let (target, mut state) = (scene.lake(), scene.state("lake"));
@@ -451,4 +451,121 @@ fn a_session_that_cannot_be_read_stops_no_other() {
     outcome.unwrap();
     assert_eq!(pushed.unreadable.len(), 1);
     assert_eq!(pushed.sessions, groups.len() as u64 - 1);
+}
+
+/// A prompt without an answer that counts is one, in however many sessions it is.
+#[test]
+fn prompts_without_an_answer_count_once() {
+    let scene = Scene::new();
+    let line = |id: &str, uuid: &str, parent: &str, more: &str| {
+        format!(
+            r#"{{"uuid":"{uuid}","parentUuid":"{parent}","sessionId":"{id}","timestamp":"2026-01-04T00:00:00.000Z",{more}}}"#
+        ) + "\n"
+    };
+    let prompt =
+        |words: &str| format!(r#""type":"user","message":{{"role":"user","content":"{words}"}}"#);
+    let failed = r#""type":"assistant","isApiErrorMessage":true,"message":{"id":"e1","role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}"#;
+    // A failed turn, an answered one, and one that was left open.
+    let first = [
+        line("first", "p1", "", &prompt("one")),
+        line("first", "p2", "p1", failed),
+        session("first", "msg_1", "hello"),
+        line("first", "p3", "first-4", &prompt("open")),
+    ]
+    .concat();
+    scene.put("-p/first.jsonl", &first);
+    // It was resumed in a new file, as old clients do.
+    let copied = first.replace("\"sessionId\":\"first\"", "\"sessionId\":\"later\"");
+    let more = session("later", "msg_2", "more").replace("2026-01-0", "2026-03-0");
+    scene.put("-p/later.jsonl", &format!("{copied}{more}"));
+    // And forked: with ids of its own, and a note in each record.
+    let forked = first.replace("\"first\"", "\"fork\"").replace("first-", "fork-");
+    let forked = forked.replace("\"p", "\"f").replace(
+        "\"type\":\"",
+        "\"forkedFrom\":{\"sessionId\":\"first\",\"messageUuid\":\"x\"},\"type\":\"",
+    );
+    scene.put("-p/fork.jsonl", &forked);
+    scene.push();
+    let turns = scene.rows("turns");
+    let is_own = |row: &&CellsByName| row["is_copy"] == Field::Bool(false);
+    let own: Vec<String> =
+        turns.iter().filter(is_own).map(|row| format!("{}", row["session_id"])).collect();
+    assert_eq!(own.iter().filter(|id| id.contains("first")).count(), 3, "{own:?}");
+    assert_eq!(own.iter().filter(|id| id.contains("later")).count(), 1, "{own:?}");
+    assert_eq!(own.len(), 4, "{own:?}");
+    let prompts = |id: &str| {
+        let rows = scene.rows("sessions");
+        let row = rows.iter().find(|row| row["session_id"] == Field::Str(id.to_owned()));
+        row.map(|row| row["prompts"].clone())
+    };
+    let of = ["first", "later", "fork"].map(prompts);
+    assert_eq!(of, [3, 1, 0].map(|count| Some(Field::Long(count))));
+}
+
+/// The name of a file can be a secret.
+#[test]
+fn a_secret_that_is_the_name_of_a_session_is_nowhere() {
+    let scene = Scene::new();
+    let key = "ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";
+    scene.put(&format!("-p/{key}.jsonl"), &session(key, "msg_1", "hello"));
+    scene.push();
+    let holds = |bytes: &[u8]| bytes.windows(key.len()).any(|part| part == key.as_bytes());
+    for (name, bytes) in scene.files() {
+        assert!(!name.contains(key) && !holds(&bytes), "{name}");
+    }
+    let rows = scene.rows("sessions");
+    assert_eq!(rows[0]["session_id"], Field::Str("[redacted:github-token]".to_owned()));
+    let problems = lake::audit(&scene.lake(), &scene.state("lake"), "m1", &[]).unwrap().problems;
+    assert_eq!(problems, Vec::<String>::new());
+    assert_eq!(lake::erase(&scene.lake(), key, "m1").unwrap().objects.len(), 7);
+}
+
+/// What `lake check` says of objects that are not as they were pushed.
+#[test]
+fn an_audit_looks_into_the_objects_of_a_folder() {
+    let scene = Scene::new();
+    scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    scene.push();
+    let problems = |former: &[String]| {
+        lake::audit(&scene.lake(), &scene.state("lake"), "m1", former).unwrap().problems
+    };
+    assert_eq!(problems(&[]), Vec::<String>::new());
+    let key = "calls/day=2026-01-02/m1-one.parquet";
+    let path = scene.path("lake").join(key);
+    let whole = fs::read(&path).unwrap();
+    // All but its ends is zero, as after a power failure.
+    let mut zeros = vec![0; whole.len()];
+    zeros[..4].copy_from_slice(b"PAR1");
+    zeros[whole.len() - 4..].copy_from_slice(b"PAR1");
+    fs::write(&path, zeros).unwrap();
+    assert_eq!(problems(&[]), [format!("`{key}` is not a whole Parquet file")]);
+    let mut flipped = whole.clone();
+    flipped[40] ^= 1;
+    fs::write(&path, flipped).unwrap();
+    assert_eq!(problems(&[]), [format!("`{key}` has other bytes than were pushed")]);
+    fs::write(&path, whole).unwrap();
+    // What stopped pushes left, of a session that is gone, too.
+    let parts = [".m1-gone.parquet.part", ".m2-gone.parquet.part"];
+    for part in parts {
+        fs::write(path.with_file_name(part), "torn").unwrap();
+    }
+    let left = |whose: &str, part: &str| {
+        format!("`calls/day=2026-01-02/{part}` was left by a push that was stopped{whose}")
+    };
+    let other = left(", or is being written by another machine", parts[1]);
+    let mut found = problems(&[]);
+    found.sort();
+    assert_eq!(found, [left("", parts[0]), other.clone()]);
+    let (target, mut state) = (scene.lake(), scene.state("lake"));
+    scene.push_with(&target, &policy("m1"), &mut state, lake::Again::Everything).1.unwrap();
+    assert_eq!(problems(&[]), [other]);
+    fs::remove_file(path.with_file_name(parts[1])).unwrap();
+    let former =
+        "this machine was called `old`: what it pushed under that name is still there, too";
+    assert_eq!(problems(&["old".to_owned()]), [former]);
+    // What is not there yet is not made.
+    fs::remove_dir_all(scene.path("lake")).unwrap();
+    let error = lake::audit(&scene.lake(), &scene.state("lake"), "m1", &[]).unwrap_err();
+    assert!(error.to_string().starts_with("there is no folder `"), "{error}");
+    assert!(!scene.path("lake").exists());
 }

@@ -14,8 +14,8 @@ use crate::world::World;
 /// Check that the lake can be read and written, and has what this machine pushed
 ///
 /// Lists all tables; writes one object that engines do not see, and deletes it; compares what is
-/// there with what was pushed: gone, of another size, there twice, torn. Exits with 7 if anything
-/// is wrong.
+/// there with what was pushed: gone, of another size, there twice, torn; in a folder, also with
+/// other bytes. Exits with 7 if anything is wrong.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
@@ -42,8 +42,8 @@ struct CheckJson<'a> {
 pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> {
     let lake = Lake::open(world, &args.target)?;
     let (state, _held) = lake.state()?;
-    let audit =
-        lake::audit(&lake.target, &state, &lake.machine).map_err(|error| failure(&error))?;
+    let audit = lake::audit(&lake.target, &state, &lake.machine, &lake.former)
+        .map_err(|error| failure(&error))?;
     let to = lake.target.shown();
     let Audit { objects, bytes, machines, sessions, problems, more } = &audit;
     if args.json {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use lake::{Record, State, Versions, object_session};
+use lake::{Record, State, Versions};
 use serde::Serialize;
 
 use super::{Lake, TargetArgs, failure};
@@ -15,8 +15,9 @@ use crate::world::World;
 /// Remove sessions from the lake, and prove it by listing
 ///
 /// Finds the objects of a session by listing the lake, whichever machine pushed them, deletes them,
-/// and lists again. The session itself stays, and is not pushed again unless you name it. A session
-/// whose transcript is gone is named by its whole id.
+/// and lists again. The session itself stays, and is not pushed again unless you name it. Calls of
+/// the API that other sessions have, too, count there from the next push on. A session whose
+/// transcript is gone is named by its id; by the whole id, if another machine pushed it.
 #[derive(clap::Args, Debug)]
 pub(crate) struct EraseArgs {
     /// Sessions
@@ -37,6 +38,7 @@ struct EraseJson<'a> {
     session: &'a str,
     erased: &'a [String],
     left: &'a [String],
+    unclear: &'a [String],
     old_versions: Option<bool>,
 }
 
@@ -44,17 +46,19 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
     let lake = Lake::open(world, &args.target)?;
     let (mut state, _held) = lake.state()?;
     let to = lake.target.shown();
-    let mut left = 0;
+    let (mut left, mut unclear) = (0, 0);
     for name in &args.session {
         let (session, unknown) = session_id(world, name, &state);
-        let erased = lake::erase(&lake.target, &object_session(&session), &lake.machine)
-            .map_err(|error| failure(&error))?;
-        if let Some(unknown) = unknown.filter(|_| erased.objects.is_empty()) {
+        let erased =
+            lake::erase(&lake.target, &session, &lake.machine).map_err(|error| failure(&error))?;
+        let is_found = !erased.objects.is_empty() || !erased.unclear.is_empty();
+        if let Some(unknown) = unknown.filter(|_| !is_found) {
             return Err(unknown);
         }
         let record = Record { session: session.clone(), ..Record::default() };
         state.add(record).map_err(|error| Failure::unwritable(&lake.folder, error))?;
         left += erased.left.len();
+        unclear += erased.unclear.len();
         if args.json {
             world.out.json(&EraseJson {
                 v: JSON_VERSION,
@@ -62,6 +66,7 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
                 session: &session,
                 erased: &erased.objects,
                 left: &erased.left,
+                unclear: &erased.unclear,
                 old_versions: match erased.versions {
                     Versions::Gone => Some(false),
                     Versions::Kept => Some(true),
@@ -82,6 +87,12 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
                 writeln!(world.out, "Erased session {session} from {to}: {objects}; {proof}.")?;
             }
         }
+        for key in &erased.unclear {
+            let key = one_line(key);
+            world
+                .out
+                .note(&format!("`{key}` may be of it, and does not say so: it is still there"))?;
+        }
         match erased.versions {
             Versions::Gone => {}
             Versions::Kept => world.out.note(
@@ -97,6 +108,11 @@ pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> 
         let hint = "another machine may have pushed meanwhile: run it again";
         return Err(Failure::undelivered(message, Some(hint)));
     }
+    if unclear > 0 {
+        let message = format!("{} may be of it", count(unclear as u64, "object"));
+        let hint = "look at them, and delete them yourself if they are";
+        return Err(Failure::undelivered(message, Some(hint)));
+    }
     Ok(())
 }
 
@@ -107,9 +123,15 @@ fn session_id(world: &mut World, name: &str, state: &State) -> (String, Option<F
         return (name.to_owned(), None);
     }
     let Ok(id) = uuid::Uuid::try_parse(name) else {
-        return match select::session_to_change(world, name) {
-            Ok(session) => (session.id.to_string(), None),
-            Err(unknown) => (name.to_owned(), Some(unknown)),
+        let unknown = match select::session_to_change(world, name) {
+            Ok(session) => return (session.id.to_string(), None),
+            Err(unknown) => unknown,
+        };
+        // Its file may be gone.
+        let mut pushed = state.records().filter(|record| record.session.starts_with(name));
+        return match (pushed.next(), pushed.next()) {
+            (Some(record), None) => (record.session.clone(), None),
+            _ => (name.to_owned(), Some(unknown)),
         };
     };
     let id = id.to_string();

@@ -232,6 +232,8 @@ fn round(
         .as_ref()
         .and_then(|catalog| only_there(&catalog.current_ledger(&homes, threads).ok()?, policy));
     drop(catalog);
+    let recovered = lake::recover(&lake.target, state, (&ledger, policy));
+    recovered.map_err(|error| failure(&error))?;
     let groups = groups(&ledger, state);
     let is_recent = |group: &Group| {
         let files = group.files.iter().map(|file| &ledger.sources[*file]);
@@ -312,6 +314,12 @@ fn say(world: &mut World, lake: &Lake, round: &Round) -> Result<(), Failure> {
         text = format!("{text}; {} unchanged", count(unchanged, "session"));
     }
     writeln!(world.out, "{text}.")?;
+    for name in &lake.former {
+        let name = one_line(name);
+        world.out.note(&format!(
+            "this machine was called `{name}`: what it pushed under that name is still there, too"
+        ))?;
+    }
     if round.erased > 0 {
         let sessions = count(round.erased, "session");
         let text = format!("{sessions} left out that you erased; name one to push it again");
