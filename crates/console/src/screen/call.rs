@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use transcript::conversation::tool;
-use transcript::format::json::Json;
+use transcript::format::json::{Json, Object};
 
 use crate::diff;
 use crate::text::{Line, Span, columns, exact, fit, look, output_lines, plain_lines, safe};
@@ -100,7 +100,7 @@ impl Running {
         let (mark, style) = if is_error { ("✗ ", look::BAD) } else { ("● ", look::GOOD) };
         let structured = detail.to_string();
         let outcome =
-            Json::parse(structured.as_bytes()).and_then(|json| tool::outcome(&self.name, json));
+            Object::parse(structured.as_bytes()).and_then(|json| tool::outcome(&self.name, &json));
         let mut head = Line::from(vec![Span::styled(mark, style), Span::raw(self.words())]);
         let whole = self.whole.iter().map(|line| Line::from(Span::raw(line.clone())));
         let mut shown = Shown { whole: whole.collect(), ..Shown::default() };

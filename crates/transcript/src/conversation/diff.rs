@@ -92,15 +92,27 @@ pub fn touched(
     if !TOUCHING.contains(&tool) {
         return None;
     }
-    let input = input.object()?;
     let result = structured.filter(|json| json.shape() == Shape::Object).and_then(Json::object);
-    let of_result = |name: &str| result.as_ref().and_then(|result| result.text(name));
+    touched_by(tool, input, result.as_ref(), output)
+}
+
+/// Like [`touched`], for a structured result that was scanned already.
+pub(crate) fn touched_by(
+    tool: &str,
+    input: Json<'_>,
+    result: Option<&Object<'_>>,
+    output: &str,
+) -> Option<FileChange> {
+    if !TOUCHING.contains(&tool) {
+        return None;
+    }
+    let input = input.object()?;
+    let of_result = |name: &str| result.and_then(|result| result.text(name));
     let path = of_result("filePath").or_else(|| file_in(&input)).or_else(|| input.text("path"));
     let path = || path.clone().map(std::borrow::Cow::into_owned);
     match tool {
         "Read" => {
-            let inner =
-                result.as_ref().and_then(|result| result.get("file")?.get("filePath")?.text());
+            let inner = result.and_then(|result| result.get("file")?.get("filePath")?.text());
             let path = inner.map(std::borrow::Cow::into_owned).or_else(path)?;
             Some(FileChange::new(path, Action::Read, Vec::new()))
         }
@@ -113,14 +125,14 @@ pub fn touched(
             let action = if updated { Action::Changed } else { Action::Created };
             let content =
                 of_result("content").or_else(|| input.text("content")).unwrap_or_default();
-            let hunks = patch(result.as_ref()).unwrap_or_else(|| {
+            let hunks = patch(result).unwrap_or_else(|| {
                 let before = of_result("originalFile").unwrap_or_default();
                 compare(&before, &content, Some(1))
             });
             Some(FileChange::new(path()?, action, hunks))
         }
         _ => {
-            let hunks = patch(result.as_ref()).unwrap_or_else(|| edits(&input));
+            let hunks = patch(result).unwrap_or_else(|| edits(&input));
             Some(FileChange::new(path()?, Action::Changed, hunks))
         }
     }

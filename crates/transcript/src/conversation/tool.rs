@@ -92,12 +92,11 @@ fn todos(input: &Object<'_>) -> String {
 
 /// What a call resulted in, from the client's structured result. `None` if that says no more than
 /// the text of the result.
-pub fn outcome(tool: &str, structured: Json<'_>) -> Option<String> {
+pub fn outcome(tool: &str, result: &Object<'_>) -> Option<String> {
     // What changed in a file is said elsewhere, and its results have all of the file.
     if matches!(tool, "Edit" | "MultiEdit" | "Write") {
         return None;
     }
-    let result = structured.object()?;
     let number = |name: &str| result.get(name).and_then(Json::integer);
     match tool {
         "Read" => {
@@ -113,7 +112,7 @@ pub fn outcome(tool: &str, structured: Json<'_>) -> Option<String> {
             Some("count") => number("numMatches").map(|matches| plural(matches, "match")),
             _ => number("numFiles").map(|files| plural(files, "file")),
         },
-        "Bash" | "PowerShell" => shell(&result),
+        "Bash" | "PowerShell" => shell(result),
         "BashOutput" => Some(result.text("status")?.into_owned()),
         "WebSearch" => {
             let results = result.get("results").filter(|json| json.shape() == Shape::Array)?;

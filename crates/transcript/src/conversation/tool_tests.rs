@@ -5,7 +5,7 @@ fn asked(tool: &str, input: &str) -> String {
 }
 
 fn came(tool: &str, result: &str) -> Option<String> {
-    outcome(tool, Json::parse(result.as_bytes()).unwrap())
+    outcome(tool, &Object::parse(result.as_bytes())?)
 }
 
 #[test]

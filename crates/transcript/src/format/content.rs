@@ -101,8 +101,17 @@ impl<'a> Iterator for Blocks<'_, 'a> {
 
 /// The blocks of a content value: the elements of a list, or a string as one block.
 pub fn blocks(content: Json<'_>) -> impl Iterator<Item = Block<'_>> {
-    let alone = (content.shape() == Shape::String).then_some(content);
-    alone.into_iter().chain(content.elements()).filter_map(Block::of)
+    let alone = (content.shape() == Shape::String).then(|| Block::alone(content));
+    let scanner = Scanner::new(content.raw());
+    // Each element is scanned once, as a block.
+    let mut next = (content.shape() == Shape::Array).then(|| scanner.space(1));
+    let elements = std::iter::from_fn(move || {
+        let (block, end) = Block::scan(scanner, next?).ok()?;
+        let behind = scanner.space(end);
+        next = (scanner.byte(behind) == Some(b',')).then(|| scanner.space(behind + 1));
+        Some(block)
+    });
+    alone.into_iter().chain(elements)
 }
 
 /// One block of content.
@@ -172,6 +181,12 @@ impl<'a> Block<'a> {
             None => BlockKind::Other,
         };
         Ok((block, end))
+    }
+
+    /// A string that is all of the content.
+    fn alone(json: Json<'a>) -> Block<'a> {
+        let members = [(&b""[..], Json::trusted(b"")); MEMBERS];
+        Block { json, kind: BlockKind::Text, members, count: 0 }
     }
 
     /// A value (an object or a string) as a block. The bytes must have been accepted before.

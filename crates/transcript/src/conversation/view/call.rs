@@ -5,11 +5,11 @@ use serde::Serialize;
 use super::piece::texts;
 use super::{Piece, Raw, is_false, text};
 use crate::conversation::agents::{Owner, WithAgents};
-use crate::conversation::diff::{Action, FileChange, touched};
+use crate::conversation::diff::{Action, FileChange, touched_by};
 use crate::conversation::id::AgentId;
 use crate::conversation::table::BlockId;
 use crate::conversation::tool;
-use crate::format::json::{Json, Shape};
+use crate::format::json::Json;
 
 /// A call with its result.
 #[derive(Clone, Debug, Serialize)]
@@ -72,14 +72,13 @@ impl Call {
         let (mut result, mut file) = (None, None);
         if let Some(answer) = conversation.pairs.of(block) {
             let (content, structured) = conversation.result(answer)?;
-            let json = structured.as_deref().map(Json::trusted);
+            let object = structured.as_deref().map(Json::trusted).and_then(Json::object);
             let error = table.block(answer).is_error;
             if !error {
                 let output: String = content.iter().filter_map(Piece::text).collect();
-                file = touched(&tool, Json::trusted(&input), json, &output);
+                file = touched_by(&tool, Json::trusted(&input), object.as_ref(), &output);
             }
-            let object = json.filter(|json| json.shape() == Shape::Object);
-            let outcome = object.and_then(|json| tool::outcome(&tool, json));
+            let outcome = object.as_ref().and_then(|object| tool::outcome(&tool, object));
             let end = table.row(table.block(answer).row);
             let duration = end.time.zip(row.time).map(|(end, start)| end.0.saturating_sub(start.0));
             result = Some(CallResult {
