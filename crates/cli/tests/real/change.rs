@@ -46,7 +46,7 @@ const OTHER: &str = "11111111-2222-4333-8444-666666666666";
 
 /// What is known to be sent otherwise than predicted: a session, a change (none: all of them), and
 /// why, as far as that is known.
-const KNOWN: [[&str; 3]; 8] = [
+const KNOWN: [[&str; 3]; 6] = [
     [
         "entire_checkpoints_10_a43de255ff10/0/full.jsonl",
         "merge",
@@ -58,16 +58,6 @@ const KNOWN: [[&str; 3]; 8] = [
         "",
         "behind the call that a compaction kept, 2.1.325 puts a reminder into the result that says of \
          itself that it was beside it",
-    ],
-    [
-        "2.1.29/i_busy/projects/-home-dev-demo/d5f68140-ab3a-480a-afd1-9361564159cc.jsonl",
-        "merge",
-        "not understood: 2.1.325 sends prompts twice that the copied turns have again",
-    ],
-    [
-        "2.1.29/i_rewind/projects/-home-dev-demo/3a4600b7-8e01-46d0-9c19-b2f4e2f4bf07.jsonl",
-        "merge",
-        "not understood: 2.1.325 sends a prompt twice that the copied turns have again",
     ],
     [
         "2.1.325/j_large/projects/-home-dev-demo/321ff992-02c6-49d8-9425-befaf422121f.jsonl",

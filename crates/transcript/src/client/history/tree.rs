@@ -82,10 +82,10 @@ impl<'a> Tree<'a> {
             }
             None => self.leaf()?,
         };
-        let mut chain = if self.rules.bridge != Bridge::No && !self.rules.cuts_loops {
-            self.walk_over_gaps(leaf, notes)?
-        } else {
+        let mut chain = if self.rules.bridge == Bridge::No {
             self.walk(leaf)?
+        } else {
+            self.walk_over_gaps(leaf, notes)?
         };
         let untimed = |node: usize| self.row(node).time.is_none();
         let refused = match self.rules.timeless {
@@ -226,8 +226,8 @@ impl<'a> Tree<'a> {
         Ok(chain)
     }
 
-    /// Like `walk`, for versions that bridge a gap once they reach it, and never to a record that
-    /// was on the way. Some versions take the end of a loop for a gap.
+    /// Like `walk`, for versions that bridge gaps: each once they reach it, and never to a record
+    /// that was on the way. Some versions take the end of a loop for a gap.
     fn walk_over_gaps(&self, leaf: usize, notes: &mut [Note]) -> Result<Vec<usize>, Refusal> {
         let times = OnceCell::new();
         let mut chain = vec![leaf];
@@ -401,8 +401,9 @@ fn parents(
         let is_fit = |other| other != node && is_fit(other);
         (rules.bridge != Bridge::No).then(|| bridge(table.row(nodes[node]).time, times, is_fit))?
     };
-    // Versions that cut cycles cut those that a bridge closes, too. Those before bridge a gap on
-    // the way (`walk_over_gaps`); what is bridged here only decides what is an end.
+    // What is bridged here only decides what is an end: the client bridges a gap anew once it
+    // reaches it on the way up (`walk_over_gaps`). Versions that cut cycles cut those that a bridge
+    // closes, too.
     let avoids = rules.bridge == Bridge::Main && !rules.cuts_loops;
     for node in gaps {
         let bridged = nearest(node, &|other| !avoids || !hangs_on(&parents, other, node));
