@@ -38,7 +38,7 @@ fn texts(turns: &str) -> Vec<Vec<String>> {
 fn one_conversation_in_three_forms() {
     let env = Env::bare();
     let mut compared = 0;
-    for file in testkit::own_files() {
+    for file in testkit::sample_of_own_files() {
         let path: &Path = &file.path;
         // Sub-agents are shown with their sessions.
         if path.file_name().unwrap().to_string_lossy().starts_with("agent-") {

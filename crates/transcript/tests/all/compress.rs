@@ -3,6 +3,7 @@
 mod facts;
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 use testkit::RealFile;
@@ -22,7 +23,7 @@ fn rules(version: &str) -> Rules {
 }
 
 /// The sessions of the corpus and the recordings, longest first, each content once.
-pub(super) fn sessions() -> Vec<RealFile> {
+pub(super) static SESSIONS: LazyLock<Vec<RealFile>> = LazyLock::new(|| {
     let mut seen = HashSet::new();
     let mut files: Vec<RealFile> = testkit::real_files()
         .into_iter()
@@ -33,7 +34,7 @@ pub(super) fn sessions() -> Vec<RealFile> {
         .collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.bytes.len()));
     files
-}
+});
 
 /// What a version would send, message for message, as JSON.
 fn sent(bytes: &[u8], rules: Rules) -> Option<Vec<Value>> {
@@ -123,7 +124,7 @@ fn has_shared_members(name: &str, before: &[u8], after: &[u8]) {
 #[test]
 fn every_session_is_compressed_and_restored() {
     let mut count = 0;
-    for file in sessions() {
+    for file in &*SESSIONS {
         let name = file.path.display().to_string();
         let before = subject(&file.bytes, Rules::newest());
         let Ok(context) = before.context().unwrap() else { continue };
@@ -141,7 +142,7 @@ fn every_session_is_compressed_and_restored() {
 #[test]
 fn what_follows_a_prompt_stays() {
     let mut count = 0;
-    for file in sessions() {
+    for file in &*SESSIONS {
         let name = file.path.display().to_string();
         let before = subject(&file.bytes, Rules::newest());
         let conversation = before.conversation();
@@ -180,7 +181,7 @@ fn what_follows_a_prompt_stays() {
 /// Every prompt is in the summary word for word, or listed as one that is not.
 #[test]
 fn prompts_are_kept_or_named() {
-    for file in sessions().iter().filter(|file| file.bytes.len() > 50_000).take(40) {
+    for file in SESSIONS.iter().filter(|file| file.bytes.len() > 50_000).take(40) {
         let name = file.path.display().to_string();
         let before = subject(&file.bytes, Rules::newest());
         let Ok(context) = before.context().unwrap() else { continue };
@@ -239,7 +240,7 @@ fn prompt(
 #[test]
 fn a_clients_compaction_is_taken_out() {
     let mut count = 0;
-    for file in sessions() {
+    for file in &*SESSIONS {
         let name = file.path.display().to_string();
         let lines: Vec<&[u8]> = file.bytes.split_inclusive(|byte| *byte == b'\n').collect();
         let is_boundary = |line: &&[u8]| {
@@ -290,7 +291,7 @@ fn is_of_compaction(line: &[u8]) -> bool {
 #[test]
 fn what_follows_a_compaction_stays() {
     let mut count = 0;
-    for file in sessions() {
+    for file in &*SESSIONS {
         let name = file.path.display().to_string();
         let before = subject(&file.bytes, Rules::newest());
         let Ok(change) = change::uncompress(&before, &Uncompress::default()) else { continue };
@@ -309,7 +310,7 @@ fn what_follows_a_compaction_stays() {
 #[test]
 fn turns_come_back_under_a_budget() {
     let mut count = 0;
-    for file in sessions().iter().filter(|file| file.bytes.len() > 100_000).take(30) {
+    for file in SESSIONS.iter().filter(|file| file.bytes.len() > 100_000).take(30) {
         let name = file.path.display().to_string();
         let first = subject(&file.bytes, Rules::newest());
         let Ok(context) = first.context().unwrap() else { continue };

@@ -31,10 +31,8 @@ fn in_damaged_files_too() {
     let mut found = 0;
     for (seed, file) in (1..).zip(testkit::own_files()) {
         let mut rng = Rng::new(seed);
-        for _ in 0..3 {
-            fs::write(&path, damage(&file.bytes, &mut rng).bytes).unwrap();
-            found += agree(&path, &file.path);
-        }
+        fs::write(&path, damage(&file.bytes, &mut rng).bytes).unwrap();
+        found += agree(&path, &file.path);
     }
     assert!(found > 1000, "{found}");
 }

@@ -9,7 +9,7 @@ use transcript::client::compaction::{Compaction, CompactionError};
 use transcript::client::history::Rules;
 
 use super::change::{made, subject};
-use super::compress::sessions;
+use super::compress::SESSIONS;
 
 /// The blocks that a version would send, for these bytes; none if it refuses them.
 fn blocks(bytes: &[u8], rules: Rules) -> Option<Vec<String>> {
@@ -116,7 +116,7 @@ fn check(name: &str, bytes: &[u8], version: &str) -> usize {
 fn every_block_is_sent_or_in_the_receipt() {
     for version in ["2.1.325", "2.1.45"] {
         let mut count = 0;
-        for file in sessions() {
+        for file in &*SESSIONS {
             count += check(&file.path.display().to_string(), &file.bytes, version);
         }
         assert!(count >= 9, "only {count} compactions by {version}");
@@ -126,7 +126,7 @@ fn every_block_is_sent_or_in_the_receipt() {
 #[test]
 fn so_it_is_for_what_compress_makes() {
     let mut count = 0;
-    for file in sessions().iter().filter(|file| file.bytes.len() > 50_000).take(30) {
+    for file in SESSIONS.iter().filter(|file| file.bytes.len() > 50_000).take(30) {
         let before = subject(&file.bytes, Rules::newest());
         let Ok(context) = before.context().unwrap() else { continue };
         let to = Some(context.of_all_messages() / 5);

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use testkit::{RealFile, Rng};
@@ -12,7 +13,7 @@ use transcript::client::history::Rules;
 use transcript::format::input::Input;
 
 use super::super::change::subject;
-use super::{compressed, sessions, summary};
+use super::{SESSIONS, compressed, summary};
 
 /// Turns, each with its records.
 type Turns = Vec<Vec<Value>>;
@@ -69,10 +70,10 @@ fn joined(turns: &[Vec<Value>]) -> Vec<u8> {
 }
 
 /// Ten sessions of 50 to 800 turns, from all turns of the corpus, each answer once in a session.
-fn long_sessions() -> Vec<(String, Turns)> {
+static LONG_SESSIONS: LazyLock<Vec<(String, Turns)>> = LazyLock::new(|| {
     let mut all: Turns = Vec::new();
     let mut seen = HashSet::new();
-    for file in sessions() {
+    for file in &*SESSIONS {
         for turn in turns(&file.bytes) {
             let answer = |record: &Value| record["message"]["id"].as_str().map(str::to_owned);
             // Turns in which something happens, and not everything.
@@ -96,7 +97,7 @@ fn long_sessions() -> Vec<(String, Turns)> {
             (format!("{count} joined turns"), turns.collect())
         })
         .collect()
-}
+});
 
 /// The same turn with other ids of answers and calls.
 fn again(turn: &[Value], round: usize) -> Vec<Value> {
@@ -107,10 +108,10 @@ fn again(turn: &[Value], round: usize) -> Vec<Value> {
 }
 
 /// The sessions of the corpus that send most.
-fn longest() -> Vec<(String, Vec<u8>)> {
+static LONGEST: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     let is_corpus = |file: &&RealFile| file.path.to_string_lossy().contains("/corpus/");
     let mut all: Vec<(u64, RealFile)> = Vec::new();
-    for file in sessions().iter().filter(is_corpus) {
+    for file in SESSIONS.iter().filter(is_corpus) {
         let subject = subject(&file.bytes, Rules::newest());
         if let Ok(context) = subject.context().unwrap() {
             all.push((context.of_all_messages(), file.clone()));
@@ -118,7 +119,7 @@ fn longest() -> Vec<(String, Vec<u8>)> {
     }
     all.sort_by_key(|(tokens, file)| (std::cmp::Reverse(*tokens), file.path.clone()));
     all.into_iter().take(20).map(|(_, file)| (name(&file.path), file.bytes)).collect()
-}
+});
 
 fn name(path: &Path) -> String {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -127,8 +128,8 @@ fn name(path: &Path) -> String {
 
 #[test]
 fn long_sessions_keep_to_the_budget() {
-    let mut all: Vec<(String, Vec<u8>)> = longest();
-    all.extend(long_sessions().into_iter().map(|(name, turns)| (name, joined(&turns))));
+    let mut all = LONGEST.clone();
+    all.extend(LONG_SESSIONS.iter().map(|(name, turns)| (name.clone(), joined(turns))));
     let mut text = String::new();
     for (name, bytes) in all {
         let before = subject(&bytes, Rules::newest());
@@ -281,8 +282,8 @@ fn planted(mut turns: Turns, facts: &[Fact], rng: &mut Rng) -> Vec<u8> {
 
 #[test]
 fn planted_facts_are_in_the_summary() {
-    let mut all = long_sessions();
-    all.extend(longest().into_iter().map(|(name, bytes)| (name, turns(&bytes))));
+    let mut all = LONG_SESSIONS.clone();
+    all.extend(LONGEST.iter().map(|(name, bytes)| (name.clone(), turns(bytes))));
     let mut rng = Rng::new(7);
     let mut text = String::new();
     let mut least = 20;
@@ -310,7 +311,7 @@ fn planted_facts_are_in_the_summary() {
     assert!(sessions >= 25, "{text}");
     assert!(least >= 18, "{text}");
     // The same file gives the same summary.
-    let bytes = joined(&long_sessions()[0].1);
+    let bytes = joined(&LONG_SESSIONS[0].1);
     let before = subject(&bytes, Rules::newest());
     let what = Compress { to: Some(5_000), keep: KeepTurns::Last(3), calls: ListCalls::List };
     let texts = [0, 1].map(|_| {
