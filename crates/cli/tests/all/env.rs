@@ -4,12 +4,16 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
 /// When the tests take place: 2026-11-20, 00:00 UTC.
 pub(crate) const NOW: u64 = 1_795_132_800;
+
+/// How many files the tests of this process have written.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct Env {
     folder: TempDir,
@@ -66,12 +70,16 @@ impl Env {
         self.folder.path().join(name)
     }
 
-    /// Writes a file into the surroundings.
+    /// Writes a file into the surroundings, as if long before `NOW`, and after those before it:
+    /// what a test says may not depend on the day on which it runs.
     #[allow(clippy::disallowed_methods, reason = "tests make the files they need")]
     pub(crate) fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, bytes).unwrap();
+        let written = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let time = UNIX_EPOCH + Duration::from_secs(NOW - 86_400) + Duration::from_millis(written);
+        File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
         path
     }
 

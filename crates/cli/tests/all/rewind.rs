@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use crate::chat::{Lab, SESSION, call, text};
+use crate::env::set_age;
 
 /// The same table as that of the library.
 const TABLE: &str = include_str!("../../../snapshot/tests/all/destroy.txt");
@@ -293,6 +294,7 @@ fn a_session_that_is_deleted_for_good_leaves_no_images() {
     destroy(&mut lab, &[]);
     let packs = lab.env.path(".local/state/quipu/snapshots/packs");
     assert!(fs::read_dir(&packs).unwrap().count() > 0);
+    set_age(&lab.file(SESSION), 60);
     run(&lab, &["rm", SESSION, "--purge", "--yes"]);
     assert_eq!(fs::read_dir(&packs).unwrap().count(), 0);
 }
