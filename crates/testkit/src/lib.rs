@@ -78,7 +78,8 @@ pub fn own_files() -> Vec<RealFile> {
 pub fn sample_of_own_files() -> Vec<RealFile> {
     let mut files = own_files();
     if std::env::var_os("QUIPU_FULL").is_none() {
-        let (made, before) = ([fixtures().join("observed"), fixtures().join("edited")], files.len());
+        let (made, before) =
+            ([fixtures().join("observed"), fixtures().join("edited")], files.len());
         let mut count = 0;
         files.retain(|file| {
             let is_made = made.iter().any(|folder| file.path.starts_with(folder));

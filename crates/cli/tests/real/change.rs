@@ -67,7 +67,8 @@ const KNOWN: [[&str; 3]; 6] = [
     [
         "entire_checkpoints_71_ff2dea56ec71/0/full.jsonl",
         "merge",
-        "not understood: 2.1.325 does not send the last two messages",
+        "the last result stands before the attachment that it hangs on: the client sends the prompt \
+         with it, and no answer in between",
     ],
     [
         "2.0.42/g_compact/projects/-home-dev-demo/d3192650-73bc-46c0-91fa-44050cfb1e79.jsonl",
