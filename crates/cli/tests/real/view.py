@@ -258,10 +258,24 @@ class Lab:
         assert not page.context.dialogs and not page.context.outside, (page.context.dialogs, page.context.outside)
 
 
+def until(page, what, arg=None):
+    """Until a function of the page returns something, or a promise of it: `wait_for_function` takes any promise for that."""
+    for _ in range(PATIENCE // 50):
+        if page.evaluate(what, arg):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"not in time: {what}")
+
+
 def settled(page):
     """Until the page has done what keys and scrolling have asked for, and has drawn it."""
-    page.wait_for_function("""() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(
+    until(page, """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(
         () => done(document.querySelector('#windows')?.getAttribute('aria-busy') !== 'true'))))""")
+
+
+def copied(page, *words):
+    """Until the clipboard has these words."""
+    until(page, "(words) => navigator.clipboard.readText().then((text) => words.every((one) => text.includes(one)))", list(words))
 
 
 def press(page, *keys):
@@ -341,7 +355,7 @@ def test_panels(lab):
     page.keyboard.press("Escape")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".pair .copy").first.click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.includes('> '))")
+    copied(page, "> ")
     lab.shot(page, "compare")
     page.go_back()
     page.locator(".panel[data-name=branches] summary").first.click()
@@ -383,8 +397,8 @@ def test_links_keys_and_find(lab):
     press(page, "g")
     page.locator("#turn-1 .copy").click()
     page.get_by_text("Copied", exact=True).wait_for()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert "> Please fix the parser" in copied and "ghp_a1B2" not in copied, copied[:200]
+    turn = page.evaluate("navigator.clipboard.readText()")
+    assert "> Please fix the parser" in turn and "ghp_a1B2" not in turn, turn[:200]
     page.locator("#turn-1 .fork").click()
     assert "fork 11111111-1111-4111-8111-111111111111 --at 1" in page.locator("#show pre").inner_text()
     page.keyboard.press("Escape")
@@ -402,10 +416,10 @@ def test_links_keys_and_find(lab):
     agent.get_by_text("The sub-agent saw everything").wait_for()
     # A sub-agent that is open in place copies its turn, and the key the turn around it.
     agent.locator(".turn .copy").first.click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.includes('The sub-agent saw everything'))")
+    copied(page, "The sub-agent saw everything")
     page.evaluate("document.querySelector('.at-item')?.classList.remove('at-item'); document.querySelector('.agent').closest('.item').classList.add('at-item')")
     press(page, "c")
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => !text.includes('The sub-agent saw everything'))")
+    until(page, "() => navigator.clipboard.readText().then((text) => !text.includes('The sub-agent saw everything'))")
     page.locator(".compaction summary").first.click()
     page.get_by_text("no longer sent to the model").wait_for()
     page.locator(".receipt > summary").first.click()
@@ -653,7 +667,7 @@ def test_timeline_and_context(lab):
     # The command that resumes it.
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".resume button").click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.endsWith('resume 11111111-1111-4111-8111-111111111111'))")
+    until(page, "() => navigator.clipboard.readText().then((text) => text.endsWith('resume 11111111-1111-4111-8111-111111111111'))")
 
 
 def test_without_a_mouse(lab):
@@ -886,7 +900,8 @@ def test_a_long_file(lab):
     page.locator("#turn-451.at-item").wait_for()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#turn-451 .copy").click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.includes('> Long question 450') && text.includes('Long answer 450') && !text.includes('451 oftenword'))")
+    copied(page, "> Long question 450", "Long answer 450")
+    assert "451 oftenword" not in page.evaluate("navigator.clipboard.readText()")
     page.goto(out.as_uri() + "#turn-8")
     page.wait_for_function("() => document.getElementById('turn-8').getBoundingClientRect().top >= 0")
     edit = page.locator("details.call").first
