@@ -1,6 +1,11 @@
 //! Numbers, times and costs for people.
 
+use std::cell::Cell;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use transcript::conversation::usage::Usage;
 pub(crate) use transcript::conversation::view::{
     dollars as cost, grouped, local, short_number as short, size as size_of, stamp,
 };
@@ -26,6 +31,18 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{} {noun}{end}", grouped(number as u64))
 }
 
+/// The end of a path, if it is longer than so many characters.
+pub(crate) fn path_end(path: &str, most: usize) -> String {
+    let path = crate::escape::one_line(path, 4_000);
+    let Some(cut) = path.chars().count().checked_sub(most).filter(|cut| *cut > 0) else {
+        return path;
+    };
+    let tail: String = path.chars().skip(cut + 1).collect();
+    // At a folder, if there is one.
+    let tail = tail.find('/').map_or(tail.as_str(), |at| &tail[at..]);
+    format!("…{tail}")
+}
+
 /// A note below a list of at most so many things.
 pub(crate) fn and_more(all: usize, shown: usize) -> Markup {
     html! { @if all > shown { p.addition { "and " (grouped((all - shown) as u64)) " more" } } }
@@ -42,6 +59,48 @@ pub(crate) fn span(millis: i64) -> String {
         seconds @ 60..3_600 => format!("{} min", seconds / 60),
         seconds @ 3_600..172_800 => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
         seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The tokens that something took: what the model read, how much of that came from the cache and
+/// was written to it, and what it wrote.
+pub(crate) fn tokens(usage: Usage) -> String {
+    let parts = [(usage.cache_read, "from cache"), (usage.cache_write(), "to cache")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> =
+        parts.map(|(count, word)| format!("{} {word}", short(count))).collect();
+    let cache = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{} in{cache}, {} out", short(usage.read()), wrote(usage))
+}
+
+/// What was written; `>` if it is a lower bound.
+pub(crate) fn wrote(usage: Usage) -> String {
+    let mark = if usage.at_least && usage.total() > 0 { ">" } else { "" };
+    format!("{mark}{}", short(usage.output))
+}
+
+/// Shows times of the day. A file has one for each item, so the zone is not asked each time.
+#[derive(Debug, Default)]
+pub(crate) struct Clock(Cell<Option<(i64, i64)>>);
+
+impl Clock {
+    /// Offsets change at full quarters of an hour.
+    const QUARTER: i64 = 900_000;
+
+    pub(crate) fn show(&self, time: Time) -> Markup {
+        let quarter = time.0.div_euclid(Clock::QUARTER);
+        let offset = match self.0.get() {
+            Some((known, offset)) if known == quarter => offset,
+            _ => {
+                let Ok(moment) = Timestamp::from_millisecond(time.0) else { return html! {} };
+                let offset = i64::from(TimeZone::system().to_offset(moment).seconds());
+                self.0.set(Some((quarter, offset)));
+                offset
+            }
+        };
+        let second = (time.0.div_euclid(1_000) + offset).rem_euclid(86_400);
+        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        html! { time { (format!("{hour:02}:{minute:02}:{second:02}")) } }
     }
 }
 
