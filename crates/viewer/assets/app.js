@@ -195,7 +195,7 @@
   const bar = () => {
     const sticky = tops.map((one) => [one, getComputedStyle(one)]).filter(([, style]) => style.position === 'sticky');
     const high = Math.max(0, ...sticky.map(([one, style]) => parseFloat(style.top) + one.offsetHeight)) + 8;
-    root.style.scrollPaddingTop = high + 'px';
+    root.style.setProperty('--bar', high + 'px');
     return high;
   };
   // Whatever changes above, what is in view stays where it is.
@@ -367,15 +367,22 @@
 
   // ---- Findings of the check, at their lines.
   const markFindings = () => {
+    const marks = [];
     for (const link of $$('a[data-finding]')) {
       const at = doc.getElementById('L' + link.dataset.finding);
       if (!at || at.dataset.marked) continue;
       at.dataset.marked = '1';
-      if ($('.finding', at) || at.classList.contains('at')) continue;
+      if (!$('.finding', at) && !at.classList.contains('at')) marks.push([link, at]);
+    }
+    if (!marks.length) return;
+    const before = here();
+    for (const [link, at] of marks) {
       const made = doc.createElement('span');
       made.className = 'finding'; made.textContent = link.closest('li').firstElementChild.textContent; made.title = link.closest('li').textContent;
       ($('header', at) || $('summary', at) || at).append(made);
     }
+    // What is read stays where it is.
+    if (before.name) scrollBy(0, doc.getElementById(before.name).getBoundingClientRect().top - before.top);
   };
 
   // ---- Live: what is written appears.
@@ -768,7 +775,11 @@
     const words = field?.value.trim();
     if (words) look();
     bar();
-    if (view) { measure(); space(); }
+    if (view) {
+      // Images are in the page, and have no height before they are decoded.
+      await Promise.race([pause(1000), Promise.all($$('#windows img').map((one) => one.decode().catch(() => { })))]);
+      measure(); space();
+    }
     let at = state;
     if (view && state) await back(state);
     else if ((view || isFile) && to && to !== 'main') at = words ? (await toWords(to, go), $('.target')) : await go(to);

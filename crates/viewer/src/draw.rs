@@ -589,8 +589,10 @@ fn fact_class(fact: &str) -> &'static str {
 /// The model of an answer, and the tokens that it took.
 fn facts_of(answer: &Answer) -> String {
     let mut facts = Vec::new();
-    facts.extend(answer.model.as_ref().map(|model| one_line(model, 40)));
-    if let Some(usage) = &answer.usage {
+    // What the client wrote in the model's place took nothing.
+    let model = answer.model.as_ref().filter(|model| *model != "<synthetic>");
+    facts.extend(model.map(|model| one_line(model, 40)));
+    if let Some(usage) = answer.usage.as_ref().filter(|_| model.is_some()) {
         let counted = Usage {
             input: usage.input,
             output: usage.output,
