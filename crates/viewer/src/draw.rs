@@ -299,7 +299,7 @@ impl<'a> Drawing<'a> {
         let rows = self.opened.family.of(flow.owner).table.rows();
         let row = rows.get(rows.partition_point(|row| row.line < number));
         let made = row.filter(|row| row.line == number).and_then(|row| row.time);
-        html! { @if let Some(made) = made { (self.clock.show(made)) } }
+        made.map_or_else(|| html! {}, |made| self.clock.show(made))
     }
 
     /// What can be done with a record, and what `check` says about it.
