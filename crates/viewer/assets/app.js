@@ -1,14 +1,18 @@
 'use strict';
-(() => {
-  const doc = document, root = doc.documentElement, body = doc.body;
+(async () => {
+  const doc = document, root = doc.documentElement;
   const $ = (what, from) => (from || doc).querySelector(what);
   const $$ = (what, from) => [...(from || doc).querySelectorAll(what)];
-  const isFile = body.dataset.form === 'file';
-  root.classList.add('js');
+  const isFile = root.dataset.form === 'file';
   const keep = (name, value) => { try { if (value === undefined) return localStorage.getItem(name); localStorage.setItem(name, value); } catch { } return null; };
   const tell = (words) => { const at = $('#said'); at.textContent = words; clearTimeout(tell.timer); tell.timer = setTimeout(() => { at.textContent = ''; }, 2500); };
   const pause = (wait) => new Promise((done) => setTimeout(done, wait));
 
+  // This runs before anything is drawn. A page is not drawn before it stands where it opens; a file
+  // opens at its beginning, and can be read while the rest of it is still being parsed.
+  root.classList.add('js');
+  const appear = () => root.classList.remove('opening');
+  if (!isFile) { root.classList.add('opening'); addEventListener('load', () => setTimeout(appear, 2000)); }
   // Theme: that of the system, until somebody chooses.
   const chosen = keep('theme');
   if (chosen === 'dark' || chosen === 'light') root.dataset.theme = chosen;
@@ -17,6 +21,8 @@
     root.dataset.theme = now === 'dark' ? 'light' : 'dark';
     keep('theme', root.dataset.theme);
   };
+  await new Promise((done) => doc.addEventListener('DOMContentLoaded', done));
+  const body = doc.body;
 
   const get = async (address) => {
     const answer = await fetch(address, { headers: { 'x-quipu': 'part' }, credentials: 'same-origin' });
@@ -68,15 +74,23 @@
     const rows = [...diff.children];
     before.set(diff, rows);
     const made = [];
-    let [old, fresh] = [[], []];
+    let [old, fresh, number] = [[], [], 0];
     const flush = () => {
       for (let at = 0; at < Math.max(old.length, fresh.length); at++) made.push(old[at] || doc.createElement('i'), fresh[at] || doc.createElement('i'));
       [old, fresh] = [[], []];
     };
     for (const row of rows) {
-      if (row.tagName === 'DEL') { if (fresh.length) flush(); old.push(row); }
+      if (row.tagName === 'DEL') { if (fresh.length) flush(); old.push(row); number++; }
       else if (row.tagName === 'INS') fresh.push(row);
-      else { flush(); if (row.classList.contains('hunk')) made.push(row); else { const old = row.cloneNode(true); old.classList.add('old'); made.push(old, row); } }
+      else if (row.classList.contains('hunk')) { flush(); made.push(row); number = parseInt(row.textContent.slice(4), 10); }
+      else {
+        flush();
+        // A line that did not change has another number on the left.
+        const old = row.cloneNode(true);
+        old.classList.add('old');
+        if (old.dataset.n) old.dataset.n = number++;
+        made.push(old, row);
+      }
     }
     flush();
     diff.replaceChildren(...made);
@@ -103,8 +117,14 @@
     lazy.textContent = 'Reading\u2026';
     try {
       const made = nodes(await get(details.dataset.src));
-      if (details.classList.contains('agent')) { lazy.replaceWith(made); details.dataset.loaded = '1'; more(details); } else lazy.replaceWith(made);
+      lazy.replaceWith(made);
       dress(details);
+      if (details.classList.contains('agent')) {
+        details.dataset.loaded = '1';
+        more(details);
+        // The first part of a sub-agent may be no more than its task.
+        while ($(':scope > button.more', details) && details.getBoundingClientRect().height < innerHeight) await next(details);
+      }
       markFindings();
     } catch (error) { lazy.textContent = 'This cannot be read now: ' + error.message; delete details.dataset.busy; }
   };
@@ -170,9 +190,17 @@
     for (const one of list.children) { view.heights[at] = one.getBoundingClientRect().height; view.known.add(at++); }
   };
   const space = () => { above.style.height = sum(0, view.first) + 'px'; below.style.height = sum(last(), view.heights.length) + 'px'; };
+  // What stays at the top hides nothing: whatever is jumped to stands below it.
+  const tops = $$('.top, .find');
+  const bar = () => {
+    const sticky = tops.map((one) => [one, getComputedStyle(one)]).filter(([, style]) => style.position === 'sticky');
+    const high = Math.max(0, ...sticky.map(([one, style]) => parseFloat(style.top) + one.offsetHeight)) + 8;
+    root.style.setProperty('--bar', high + 'px');
+    return high;
+  };
   // Whatever changes above, what is in view stays where it is.
   const still = (change) => {
-    const anchor = [...list.children].find((one) => one.getBoundingClientRect().bottom > 60);
+    const anchor = [...list.children].find((one) => one.getBoundingClientRect().bottom > bar());
     const top = anchor && anchor.getBoundingClientRect().top;
     change();
     measure(); space();
@@ -239,7 +267,7 @@
       const made = await fetchWindow(at);
       if (run !== view.run) return;
       list.replaceChildren(made); view.first = at; measure(); space(); dress(list);
-      scrollBy(0, list.getBoundingClientRect().top - 60);
+      scrollBy(0, list.getBoundingClientRect().top - bar());
       while (last() < view.heights.length && sum(at, last()) < innerHeight * 1.5) {
         const more = await fetchWindow(last());
         if (run !== view.run) return;
@@ -247,57 +275,128 @@
       }
     } finally { if (run === view.run) busy(false); }
   };
-  const toEnd = async () => { if (!view || !view.heights.length) return scrollTo(0, doc.body.scrollHeight); if (last() < view.heights.length) await show(Math.max(0, view.heights.length - 2)); scrollTo(0, doc.body.scrollHeight); await update(); scrollTo(0, doc.body.scrollHeight); };
+  const bottom = () => scrollTo(0, body.scrollHeight);
+  const toEnd = async () => {
+    if (view?.heights.length) {
+      if (last() < view.heights.length) await show(Math.max(0, view.heights.length - 2));
+      bottom();
+      await update();
+    } else {
+      // The conversation of a file ends before its dead ends.
+      const end = $$('#windows > :not(.dead)').at(-1);
+      if (end?.tagName === 'DETAILS') end.open = true;
+      jumped = performance.now();
+      if ($('.dead')) return end.scrollIntoView({ block: 'end' });
+    }
+    return bottom();
+  };
   const toStart = async () => { if (view && view.first > 0) await show(0); scrollTo(0, 0); await update(); };
-  const reveal = (at) => {
-    for (let up = at.parentElement; up; up = up.parentElement) if (up.tagName === 'DETAILS') up.open = true;
-    $('.target')?.classList.remove('target');
-    const shown = at.classList.contains('at') ? at.previousElementSibling || at : at;
-    shown.classList.add('target');
-    shown.scrollIntoView({ block: 'start' });
-    current(shown.closest('.item') || shown);
+  // The item that keys are about has the focus, too: Enter opens it, and Tab goes on from there.
+  const current = (item) => {
+    $('.at-item')?.classList.remove('at-item');
+    if (!item) return;
+    item.classList.add('at-item');
+    // Who looks for words goes on from there.
+    if (doc.activeElement.closest('.find') && !doc.activeElement.closest('#found')) return;
+    const at = item.tagName === 'DETAILS' ? item.firstElementChild : item;
+    if (at.tabIndex < 0) at.tabIndex = -1;
+    at.focus({ preventScroll: true });
   };
   // Another branch or a sub-agent has a page of its own.
-  const elsewhere = (flow, name) => { location.href = view.base.replace(/\/$/, '') + '?flow=' + flow + '#' + name; };
+  const elsewhere = (flow, name) => {
+    const words = field.value.trim();
+    location.href = view.base.replace(/\/$/, '') + '?flow=' + flow + (words && '&q=' + encodeURIComponent(words)) + '#' + name;
+  };
   // The name of a turn or a record: in which flow, what, its number.
   const place = /^(?:([ac]\d+)-)?(L|turn-)(\d+)$/;
-  // Goes to a turn or a record, wherever it is.
-  const go = async (name) => {
-    let at = doc.getElementById(name);
-    const found = place.exec(name);
-    if (!at && view && found && (found[1] || 'm') === view.flow) {
+  // A turn or a record, loaded if it was not; nothing if it is on another page, or nowhere.
+  const reach = async (name) => {
+    const known = doc.getElementById(name), found = place.exec(name);
+    if (known || !found) return known;
+    const [, other = 'm', what, number] = found, isTurn = what === 'turn-';
+    let at = null;
+    if (view) {
+      if (other !== view.flow) return elsewhere(other, name);
       try {
-        const [flow, where] = (await get(view.base + 'where?flow=' + view.flow + '&' + (found[2] === 'L' ? 'line=' : 'turn=') + found[3])).split(' ');
-        if (flow !== view.flow) { elsewhere(flow, (flow === 'm' ? '' : flow + '-') + found[2] + found[3]); return; }
+        const [flow, where] = (await get(view.base + 'where?flow=' + view.flow + (isTurn ? '&turn=' : '&line=') + number)).split(' ');
+        if (flow !== view.flow) return elsewhere(flow, (flow === 'm' ? '' : flow + '-') + what + number);
         await show(Number(where));
         at = doc.getElementById(name);
-      } catch { if (found[2] === 'turn-') { tell('There is no such turn.'); return; } }
+      } catch { at = null; }
       // What has no place in a conversation is shown as it is.
-      if (!at && found[2] === 'L') { raw(view.base + 'raw/' + view.flow + '/' + found[3], 'The record on line ' + found[3]); return; }
-    } else if (!at && view && found) { elsewhere(found[1] || 'm', name); return; }
-    if (at) { reveal(at); await update(); if (at.isConnected && Math.abs(at.getBoundingClientRect().top - 60) > 200) at.scrollIntoView({ block: 'start' }); }
+      if (!at && !isTurn) raw(view.base + 'raw/' + view.flow + '/' + number, 'The record on line ' + number);
+    }
+    if (!at && (isTurn || !view)) tell(isTurn ? 'There is no turn ' + number + '.' : 'Line ' + number + ' is not in this file.');
+    return at;
+  };
+  // Goes to a turn or a record, wherever it is, and returns what shows it.
+  const go = async (name) => {
+    const at = await reach(name);
+    if (!at) return at;
+    const shown = at.classList.contains('at') ? at.previousElementSibling || at : at;
+    for (let up = shown.parentElement; up; up = up.parentElement) if (up.tagName === 'DETAILS') up.open = true;
+    jumped = performance.now();
+    $('.target')?.classList.remove('target');
+    shown.classList.add('target');
+    const put = () => { bar(); shown.scrollIntoView({ block: 'start' }); };
+    put();
+    current(shown.closest('.item') || shown);
+    await update();
+    if (shown.isConnected && Math.abs(shown.getBoundingClientRect().top - bar()) > 2) put();
+    return shown;
+  };
+  // What was first in view, and where; above the conversation, how far the page was scrolled.
+  const here = () => {
+    const top = bar(), words = field?.value, place = (one) => one.getBoundingClientRect();
+    const first = list && place(list).top < top && $$('#windows .item[id], #windows .turn').find((one) => one.getClientRects().length && place(one).bottom > top && !one.closest('.agent'));
+    return first ? { words, name: first.id, top: place(first).top } : { words, y: scrollY };
+  };
+  // The way back leads to the same place.
+  const jump = async (name) => {
+    history.replaceState(here(), '');
+    history.pushState(null, '', '#' + name);
+    return go(name);
+  };
+  const back = async (to) => {
+    if (!to) { if (location.hash.length > 1) await go(location.hash.slice(1)); return; }
+    const at = to.name && await reach(to.name);
+    if (!at && view?.first > 0) await show(0);
+    scrollTo(0, at ? scrollY + at.getBoundingClientRect().top - to.top : to.y || 0);
+    await update();
   };
 
   // ---- Findings of the check, at their lines.
   const markFindings = () => {
+    const marks = [];
     for (const link of $$('a[data-finding]')) {
       const at = doc.getElementById('L' + link.dataset.finding);
       if (!at || at.dataset.marked) continue;
       at.dataset.marked = '1';
-      if ($('.finding', at) || at.classList.contains('at')) continue;
+      if (!$('.finding', at) && !at.classList.contains('at')) marks.push([link, at]);
+    }
+    if (!marks.length) return;
+    const before = here();
+    for (const [link, at] of marks) {
       const made = doc.createElement('span');
       made.className = 'finding'; made.textContent = link.closest('li').firstElementChild.textContent; made.title = link.closest('li').textContent;
       ($('header', at) || $('summary', at) || at).append(made);
     }
+    // What is read stays where it is.
+    if (before.name) scrollBy(0, doc.getElementById(before.name).getBoundingClientRect().top - before.top);
   };
 
   // ---- Live: what is written appears.
+  const lost = (words) => { const at = $('#lost'); if (at.textContent !== words) at.textContent = words; };
   const live = async () => {
     for (;;) {
       await pause(1200);
       if (doc.hidden || view.busy) continue;
       let state;
-      try { state = (await get(view.base + 'state?flow=' + view.flow + '&have=' + view.stamp)).split(' '); } catch { await pause(4000); continue; }
+      try { state = (await get(view.base + 'state?flow=' + view.flow + '&have=' + view.stamp)).split(' '); lost(''); } catch (error) {
+        lost(error.message === 'not found' ? 'This session is no longer there: its file was deleted or moved.' : 'The server does not answer: it has ended, or was started anew.');
+        await pause(4000);
+        continue;
+      }
       const [stamp, , , heights] = state;
       if (stamp === view.stamp) continue;
       const before = view.stamp;
@@ -306,7 +405,7 @@
     }
   };
   const grown = async (fresh) => {
-    const atEnd = scrollY + innerHeight > doc.body.scrollHeight - 120;
+    const atEnd = scrollY + innerHeight > body.scrollHeight - 120;
     if (fresh.length < last()) {
       // It was written anew, and is shorter.
       view.heights = fresh; view.known.clear();
@@ -361,40 +460,100 @@
   };
 
   // ---- Find, also in what is folded.
-  const found = $('#found'), field = $('#find');
-  let texts = null, typed = 0;
-  const look = async () => {
+  const found = $('#found'), field = $('#find'), finder = $('.find');
+  let texts = null, typed = 0, looking = null, hitAt = -1;
+  const hits = () => $$('.hits a', found);
+  // The list lies over the page while somebody looks at it; which hit was followed stays in sight.
+  const listing = (is) => finder.classList.toggle('away', !is);
+  const counted = () => {
+    const all = hits();
+    all.forEach((one, at) => one.toggleAttribute('aria-current', at === hitAt));
+    $('#hit').textContent = all.length ? (hitAt < 0 ? '' : hitAt + 1 + ' of ') + all.length + ($('.more', found) ? '+' : '') : '';
+    finder.classList.toggle('has-hits', all.length > 0);
+    bar();
+  };
+  const put = (...content) => { found.replaceChildren(...content); hitAt = -1; listing(true); counted(); };
+  const look = () => { looking = looked(); };
+  const looked = async () => {
     const words = field.value.trim(), run = ++typed;
     await pause(200);
     if (run !== typed) return;
     colours.find?.clear();
-    if (words.length < 2) { found.replaceChildren(); return; }
+    if (words.length < 2) { put(); return; }
     if (!isFile) {
-      try { const part = nodes(await get(view.base + 'find?flow=' + view.flow + '&q=' + encodeURIComponent(words))); if (run === typed) found.replaceChildren(part); } catch { found.textContent = 'The server does not answer.'; }
+      try { const part = nodes(await get(view.base + 'find?flow=' + view.flow + '&q=' + encodeURIComponent(words))); if (run === typed) put(part); } catch { put('The server does not answer.'); }
       return;
     }
-    texts = texts || $$('.item[id]').map((item) => [item, item.textContent.toLowerCase()]);
-    const needle = words.toLowerCase(), hits = texts.filter((one) => one[1].includes(needle));
+    texts = texts || $$('.item[id]').map((item) => [item, said(item)]);
+    const needle = words.toLowerCase(), hits = texts.map(([item, text]) => [item, text, text.toLowerCase().indexOf(needle)]).filter((one) => one[2] >= 0);
     const number = doc.createElement('p'), all = doc.createElement('ol');
-    number.textContent = hits.length + (hits.length === 1 ? ' hit' : ' hits'); number.setAttribute('role', 'status'); all.className = 'hits';
-    for (const [item, text] of hits.slice(0, 100)) {
-      const at = text.indexOf(needle), row = doc.createElement('li'), link = doc.createElement('a'), mark = doc.createElement('mark');
-      link.href = '#' + item.id; mark.textContent = text.slice(at, at + needle.length);
-      link.append(text.slice(Math.max(0, at - 50), at), mark, text.slice(at + needle.length, at + 100)); row.append(link); all.append(row);
+    number.textContent = hits.length + (hits.length === 1 ? ' hit' : ' hits'); all.className = 'hits';
+    for (const [item, text, at] of hits.slice(0, 100)) {
+      const row = doc.createElement('li'), link = doc.createElement('a'), who = doc.createElement('span'), mark = doc.createElement('mark');
+      link.href = '#' + item.id; who.className = 'who'; who.textContent = $('.who, .tool', item)?.textContent || ''; mark.textContent = text.slice(at, at + needle.length);
+      link.append(who, ' ' + text.slice(Math.max(0, at - 50), at), mark, text.slice(at + needle.length, at + 100)); row.append(link); all.append(row);
     }
-    found.replaceChildren(number, all);
+    put(number, all);
     if (hits.length > 100) { const more = doc.createElement('p'); more.className = 'addition'; more.textContent = 'and ' + (hits.length - 100) + ' more: add a word'; found.append(more); }
   };
+  // What an item says, without its heading; what is apart on the page is apart here.
+  const said = (item) => {
+    const walker = doc.createTreeWalker(item, NodeFilter.SHOW_ALL, (node) => node.nodeType === 3 ? 1 : node.matches?.('header, .tool, .who, .facts, .numbers') ? 2 : 3);
+    let text = '', before = null;
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const block = node.parentElement.closest(':not(b, span, code, em, strong, a, i, s)');
+      text += (block === before ? '' : ' ') + node.data;
+      before = block;
+    }
+    return text.replace(/\s+/g, ' ');
+  };
+  // Marks the words in an item, and brings the first of them into view.
   const showFound = (from) => {
-    if (!colours.find || !field || !field.value.trim()) return;
+    if (!colours.find || !field.value.trim()) return;
     const needle = field.value.trim().toLowerCase(), walker = doc.createTreeWalker(from, NodeFilter.SHOW_TEXT);
+    let first = null;
     colours.find.clear();
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       const text = node.data.toLowerCase();
-      for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) colours.find.add(new StaticRange({ startContainer: node, startOffset: at, endContainer: node, endOffset: at + needle.length }));
+      if (text.length !== node.data.length) continue;
+      for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) {
+        const range = doc.createRange();
+        range.setStart(node, at); range.setEnd(node, at + needle.length);
+        colours.find.add(range);
+        first = first || range.getClientRects().length && range;
+      }
     }
+    if (!first) return;
+    const top = () => first.getBoundingClientRect().top;
+    for (let up = first.startContainer.parentElement; up !== from.parentElement; up = up.parentElement) {
+      const box = up.getBoundingClientRect();
+      if (up.scrollHeight > up.clientHeight + 1 && (top() < box.top || top() > box.bottom - 20)) up.scrollTop += top() - box.top - up.clientHeight / 3;
+    }
+    if (top() < bar() || top() > innerHeight - 40) scrollBy(0, top() - innerHeight / 3);
+  };
+  const toWords = async (name, way) => {
+    const item = await way(name);
+    if (!item) return;
+    if (item.tagName === 'DETAILS') { item.open = true; await fill(item); }
+    showFound(item);
+    await update();
+  };
+  const follow = async (link) => {
+    hitAt = hits().indexOf(link);
+    counted();
+    await toWords(link.getAttribute('href').slice(1), jump);
+    listing(false);
+  };
+  // The next or the previous hit, from the last one to the first.
+  const toHit = async (by) => {
+    await looking;
+    const more = $('.more[data-more]', found);
+    if (by > 0 && more && hitAt + 1 === hits().length) await append(more, more.dataset.more);
+    const all = hits();
+    if (all.length) await follow(all[(Math.max(hitAt, by > 0 ? -1 : 0) + by + all.length) % all.length]);
   };
   field?.addEventListener('input', look);
+  for (const name of ['focus', 'click']) field?.addEventListener(name, () => listing(true));
 
   // ---- Everything, only what was said, or only what was asked.
   const kinds = [['', 'All', 'Everything'], ['talk', 'Talk', 'Only what was said'], ['asked', 'Prompts', 'Only what was asked']];
@@ -456,17 +615,14 @@
     if (on.tagName === 'A' || on.tagName === 'a') {
       if (href?.startsWith('#') && href !== '#main') {
         event.preventDefault();
-        history.pushState(null, '', href);
-        const inFound = on.closest('#found');
-        await act(() => go(href.slice(1)));
-        const item = doc.getElementById(href.slice(1));
-        if (inFound && item) { const opens = item.tagName === 'DETAILS' ? item : null; if (opens) { opens.open = true; await pause(isFile ? 0 : 250); } showFound(item); found.replaceChildren(); }
+        await act(() => on.closest('#found') ? follow(on) : jump(href.slice(1)));
       }
       return;
     }
     if (data.do === 'theme') theme();
     else if (data.do === 'talk') act(talk);
     else if (data.do === 'help') $('#help').showModal();
+    else if (data.do === 'hit') act(() => toHit(Number(data.by)));
     else if (data.raw) rawOf(on);
     else if ('copy' in data) copyTurn(on.closest('.turn'));
     else if (data.copyText) copy(data.copyText);
@@ -477,11 +633,10 @@
 
   // ---- Keys.
   const items = () => $$('#windows .item, .home .session-row a').filter((one) => one.getClientRects().length && !one.parentElement.closest('details:not([open])'));
-  const current = (item) => { $('.at-item')?.classList.remove('at-item'); item?.classList.add('at-item'); };
   const now = () => {
     const at = $('.at-item');
     if (at && at.isConnected) { const box = at.getBoundingClientRect(); if (box.bottom > 0 && box.top < innerHeight) return at; }
-    return items().find((one) => one.getBoundingClientRect().bottom > 110);
+    return items().find((one) => one.getBoundingClientRect().bottom > bar());
   };
   const move = (by, what) => {
     const all = $$(what).filter((one) => one.getClientRects().length), at = now();
@@ -490,25 +645,39 @@
     else next = all.filter((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING) && one !== at).at(-1);
     if (!$('.at-item') && what.includes('.item') && by > 0) next = at;
     if (!next) { scrollBy(0, by * innerHeight * 0.8); return update(); }
+    return stand(next);
+  };
+  const stand = (next) => {
     current(next);
-    const box = next.getBoundingClientRect();
-    if (box.top < 110 || box.bottom > innerHeight - 20) scrollBy(0, box.top - 120);
-    if (next.tagName === 'A') next.focus(); else { const focus = $('summary', next); focus?.focus({ preventScroll: true }); }
+    const box = next.getBoundingClientRect(), top = bar();
+    if (box.top < top || box.bottom > innerHeight - 20) scrollBy(0, box.top - top);
     return update();
+  };
+  // The next error, also behind the windows that are here, and in pages of a file that are closed.
+  const toError = async () => {
+    const at = now(), isNew = !$('.at-item');
+    const isBehind = (one) => one === at ? isNew : !at || at.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING && !at.contains(one);
+    const isThere = (one) => !one.parentElement.closest('details:not([open], .page), .dead:not([open])') && (one.closest('.page:not([open])') ? !(kind && one.matches('.call')) : one.getClientRects().length);
+    const next = $$('#windows .bad').find((one) => isBehind(one) && isThere(one));
+    if (next) { next.closest('.page')?.setAttribute('open', ''); return stand(next); }
+    const found = view && await get(view.base + 'where?flow=' + view.flow + '&error=' + last() + '&only=' + kinds[kind][0]);
+    return found ? go(found) : tell('No error below this.');
   };
   // The next or the previous turn, also if it is not on the page yet.
   const toTurn = (by) => {
-    const heads = $$('#windows .turn').filter((one) => !one.closest('.agent')), at = now();
-    if (!heads.length || !at) { scrollBy(0, by * innerHeight * 0.8); return update(); }
+    const at = now();
+    if (!at) { scrollBy(0, by * innerHeight * 0.8); return update(); }
+    const heads = $$('#windows .turn').filter((one) => !one.closest('.agent'));
     const head = heads.filter((one) => one === at || at.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING).at(-1);
-    const turn = head ? Number(head.dataset.turn) : Number(heads[0].dataset.turn) - 1;
+    // The head of a turn that goes on here may be in a window before.
+    const turn = Number(head ? head.dataset.turn : at.closest('#windows > .window').dataset.begins);
     // Back is first to the beginning of this turn.
     const to = by < 0 && head !== at ? turn : turn + by;
     return to > 0 ? go((view && view.flow !== 'm' ? view.flow + '-' : '') + 'turn-' + to) : null;
   };
   const keys = {
     j: () => move(1, '#windows .item, .session-row .title a'), k: () => move(-1, '#windows .item, .session-row .title a'),
-    n: () => toTurn(1), p: () => toTurn(-1), x: () => move(1, '#windows .bad'),
+    n: () => toTurn(1), p: () => toTurn(-1), x: toError,
     o: () => { const at = now(); const one = at?.tagName === 'DETAILS' ? at : $('details', at || doc); if (one) one.open = !one.open; },
     e: () => { const all = $$('#windows details.item').filter((one) => { const box = one.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }); const open = all.some((one) => !one.open); all.forEach((one) => { one.open = open; }); },
     g: toStart, G: toEnd, '/': () => { const at = $('#find') || $('#search'); at?.focus(); at?.select(); },
@@ -527,7 +696,12 @@
   };
   doc.addEventListener('keydown', (event) => {
     const on = event.target;
-    if (event.key === 'Escape' && (on === field || on.closest?.('#found'))) { found.replaceChildren(); field.blur(); return; }
+    if (on.closest?.('.find') && !on.matches('button')) {
+      if (event.key === 'Escape') { listing(false); on.blur(); colours.find?.clear(); return; }
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], all = [field, ...hits()];
+      if (step) { event.preventDefault(); listing(true); all[all.indexOf(on) + step]?.focus(); return; }
+      if (event.key === 'Enter' && on === field) { event.preventDefault(); act(() => toHit(event.shiftKey ? -1 : 1)); return; }
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || on.closest?.('input, select, textarea, dialog[open]')) return;
     const work = keys[event.key];
     if (!work) return;
@@ -584,21 +758,40 @@
     get(plot.dataset.lazy).then((html) => { plot.replaceChildren(nodes(html)); if (!html.trim()) plot.classList.add('none'); }).catch(() => plot.classList.add('none'));
   }
 
-  // ---- Pages of a file open by themselves when they are reached.
+  // ---- Pages of a file open by themselves when somebody reads on; a jump opens only what it leads to.
+  let jumped = 0;
   const watchPages = () => {
     const next = $('details.page:not([open], .dead)');
     if (!next || !globalThis.IntersectionObserver) return;
-    const watch = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting) && scrollY > 0) { watch.disconnect(); if (!next.open && next.previousElementSibling?.open) next.open = true; } }, { rootMargin: '200px' });
+    const isReached = (one) => one.isIntersecting && one.time - jumped > 500;
+    const watch = new IntersectionObserver((seen) => { if (seen.some(isReached) && scrollY > 0) { watch.disconnect(); if (!next.open && next.previousElementSibling?.open) next.open = true; } }, { rootMargin: '200px' });
     watch.observe(next);
   };
 
   // ---- Begin.
+  const begin = async () => {
+    const to = location.hash.slice(1) || main?.dataset.target, state = history.state;
+    if (field) field.value = state?.words || new URLSearchParams(location.search).get('q') || '';
+    const words = field?.value.trim();
+    if (words) look();
+    bar();
+    if (view) {
+      // Images are in the page, and have no height before they are decoded.
+      await Promise.race([pause(1000), Promise.all($$('#windows img').map((one) => one.decode().catch(() => { })))]);
+      measure(); space();
+    }
+    let at = state;
+    if (view && state) await back(state);
+    else if ((view || isFile) && to && to !== 'main') at = words ? (await toWords(to, go), $('.target')) : await go(to);
+    if (words) listing(false);
+    if (!view) return;
+    if (!at && main.dataset.start === 'end') bottom();
+    else if (!at && view.first > 0) list.firstElementChild?.scrollIntoView();
+    await update();
+  };
   if (view) {
     history.scrollRestoration = 'manual';
-    measure(); space();
-    if (location.hash.length > 1 && location.hash !== '#main') act(() => go(location.hash.slice(1)));
-    else if (main.dataset.start === 'end') { scrollTo(0, doc.body.scrollHeight); update(); }
-    else { if (view.first > 0) list.firstElementChild?.scrollIntoView(); update(); }
+    addEventListener('pagehide', () => history.replaceState(here(), ''));
     let waiting = false;
     addEventListener('scroll', () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; update(); }); } }, { passive: true });
     addEventListener('resize', () => { measure(); space(); update(); });
@@ -608,10 +801,8 @@
     // What the check finds stands at its lines before anybody asks, if that is quick.
     const early = $('.panel[data-early]');
     if (early) setTimeout(() => idle(() => fill(early)), 600);
-  } else if (isFile) {
-    watchPages();
-    if (location.hash.length > 1) go(location.hash.slice(1));
-  }
-  addEventListener('popstate', () => { if (location.hash.length > 1) act(() => go(location.hash.slice(1))); });
+  } else if (isFile) watchPages();
+  addEventListener('popstate', (event) => act(() => back(event.state)));
   dress(doc);
+  act(begin).then(appear);
 })();

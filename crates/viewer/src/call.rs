@@ -91,9 +91,8 @@ impl Body<'_, '_> {
     }
 
     fn draw(&self) -> Markup {
-        let is_error = self.call.result.as_ref().is_some_and(|result| result.error);
-        if is_error {
-            return html! { (self.asked()) (self.result()) };
+        if self.call.result.as_ref().is_some_and(|result| result.error) {
+            return html! { (self.wanted()) (self.result()) };
         }
         match self.call.tool.as_str() {
             "Bash" | "PowerShell" => html! { (self.command()) (self.result()) },
@@ -104,16 +103,37 @@ impl Body<'_, '_> {
             "Task" | "Agent" => html! { (self.task()) (self.prose_result()) },
             "WebFetch" => html! { (self.asked()) (self.prose_result()) },
             "AskUserQuestion" => self.questions().unwrap_or_else(|| self.plain()),
-            _ if self.call.plan().is_some() => {
-                let plan = self.drawing.masked(&self.call.plan().unwrap_or_default());
-                html! { div.prose { (prose(&plan)) } (self.result()) }
-            }
+            _ if self.call.plan().is_some() => html! { (self.plan()) (self.result()) },
             _ => match &self.call.file {
                 Some(file) if file.action == Action::Read => self.file(&file.path),
                 Some(file) => self.change(file),
                 None => self.plain(),
             },
         }
+    }
+
+    /// What a call that failed was to do.
+    fn wanted(&self) -> Markup {
+        match self.call.tool.as_str() {
+            "Bash" | "PowerShell" => self.command(),
+            "TodoWrite" => self.todos().unwrap_or_else(|| self.asked()),
+            "TaskCreate" | "TaskUpdate" => self.one_todo().unwrap_or_else(|| self.asked()),
+            "Task" | "Agent" => self.task(),
+            "AskUserQuestion" => self.questions().unwrap_or_else(|| self.asked()),
+            _ if self.call.plan().is_some() => self.plan(),
+            _ => match &self.call.attempt() {
+                Some(file) => html! {
+                    p.addition { "What it was to change; it failed:" }
+                    (self.change(file))
+                },
+                None => self.asked(),
+            },
+        }
+    }
+
+    fn plan(&self) -> Markup {
+        let plan = self.drawing.masked(&self.call.plan().unwrap_or_default());
+        html! { div.prose { (prose(&plan)) } }
     }
 
     fn plain(&self) -> Markup {
@@ -453,6 +473,7 @@ impl Body<'_, '_> {
     /// Questions with their options, and the answers.
     fn questions(&self) -> Option<Markup> {
         let questions = self.input()?.get("questions")?;
+        let is_error = self.call.result.as_ref().is_some_and(|result| result.error);
         let answers = self.structured().and_then(|result| result.get("answers")?.object());
         let mut drawn = Vec::new();
         for question in questions.elements() {
@@ -472,7 +493,7 @@ impl Body<'_, '_> {
                 ul { @for option in options { li { (T(option)) } } }
                 @if let Some(answer) = answer { p { "Answer: " (T(answer)) } }
             }
-            @if answers.is_none() { (self.result()) }
+            @if answers.is_none() && !is_error { (self.result()) }
         })
     }
 }

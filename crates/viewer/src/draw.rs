@@ -18,6 +18,7 @@ use transcript::conversation::agents::Owner;
 use transcript::conversation::price::Prices;
 use transcript::conversation::table::BlockId;
 use transcript::conversation::turn::{Step, Turn};
+use transcript::conversation::usage::Usage;
 use transcript::conversation::view::{
     self, Answer, BlockView, Call, Item, MessageView, Piece, Role, size,
 };
@@ -32,7 +33,7 @@ use crate::call;
 use crate::escape::{T, line, one_line, start};
 use crate::opened::{Flow, FlowName, Opened};
 use crate::prose::push_prose;
-use crate::words::{short, span, time};
+use crate::words::{Clock, span, tokens};
 
 /// Where the HTML goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,16 @@ pub(crate) struct Drawing<'a> {
     pub(crate) chosen: Option<&'a [bool]>,
     /// How deep sub-agents are nested now.
     pub(crate) depth: Cell<usize>,
+    clock: Clock,
     /// What the answer took whose first text comes next.
     answer: RefCell<Option<String>>,
+}
+
+/// Whether items are the first ones of their answer: what it took stands beside its first text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    First,
+    Again,
 }
 
 /// How deep sub-agents of sub-agents are drawn in a file.
@@ -111,6 +120,7 @@ impl<'a> Drawing<'a> {
             extent: Extent::default(),
             chosen: None,
             depth: Cell::new(0),
+            clock: Clock::default(),
             answer: RefCell::default(),
         }
     }
@@ -165,7 +175,9 @@ impl<'a> Drawing<'a> {
         out: &mut String,
     ) -> transcript::Result<()> {
         let Some(window) = flow.windows.get(number) else { return Ok(()) };
-        let _ = write!(out, "<section class=\"window\" data-window=\"{number}\">");
+        // A turn may go on in several windows.
+        let begins = window.parts.first().map_or(0, |(turn, _)| turn + 1);
+        let _ = write!(out, "<section class=\"window\" data-begins=\"{begins}\">");
         for (turn, steps) in window.parts.iter().filter(|(turn, _)| is_in(*turn)) {
             self.push_part(flow, *turn, steps.clone(), out)?;
         }
@@ -220,18 +232,21 @@ impl<'a> Drawing<'a> {
             self.is_file() || !matches!(kind, BlockKind::Thinking)
         };
         let only: Vec<BlockId> = blocks.iter().copied().filter(needs_texts).collect();
-        if let (Step::Answer { id, .. }, true) = (step, only.len() < blocks.len()) {
+        if let (Step::Answer { id, counts, .. }, true) = (step, only.len() < blocks.len()) {
+            let mut head = Head::First;
             // What nobody has opened is not read.
             for block in blocks {
                 if only.contains(block) {
-                    let step = Step::Answer { id: *id, blocks: vec![*block], counts: false };
-                    drawn.extend(self.items(flow, &Opened::part_of(turn, &[step]), &[*block])?);
+                    let step = Step::Answer { id: *id, blocks: vec![*block], counts: *counts };
+                    let part = Opened::part_of(turn, &[step]);
+                    drawn.extend(self.items(flow, &part, &[*block], head)?);
+                    head = Head::Again;
                 } else if self.only == Only::Everything {
                     drawn.push(self.folded_thinking(flow, *block));
                 }
             }
         } else {
-            drawn = self.items(flow, &part, blocks)?;
+            drawn = self.items(flow, &part, blocks, Head::First)?;
         }
         Ok(drawn)
     }
@@ -242,12 +257,13 @@ impl<'a> Drawing<'a> {
         flow: &Flow,
         turn: &Turn,
         blocks: &[BlockId],
+        head: Head,
     ) -> transcript::Result<Vec<Markup>> {
         let mut blocks = blocks.iter();
         let mut drawn = Vec::new();
         for item in view::items(&self.opened.family, flow.owner, turn) {
             let item = item?;
-            if let Item::Answer(answer) = &item {
+            if let (Item::Answer(answer), Head::First) = (&item, head) {
                 self.answer.replace(Some(self.masked(&facts_of(answer))));
             }
             let block = match &item {
@@ -268,8 +284,9 @@ impl<'a> Drawing<'a> {
             Item::Block(one) => self.block(flow, one, block),
             Item::Call(call) => self.call(flow, call, block)?,
             Item::Orphan(orphan) => html! {
-                article.item.call.bad id=(Drawing::anchor(flow.name, "L", orphan.line)) {
-                    header { span.who { "Result without its call" } (self.tools(flow, orphan.line)) }
+                article.item.call.bad.orphan id=(Drawing::anchor(flow.name, "L", orphan.line)) {
+                    header { span.who { "Result without its call" } span.facts { (self.made_at(flow, orphan.line)) }
+                        (self.tools(flow, orphan.line)) }
                     pre.out tabindex="0" { (self.output(&orphan.text())) }
                 }
             },
@@ -277,19 +294,31 @@ impl<'a> Drawing<'a> {
         })
     }
 
+    /// When a record was made.
+    pub(crate) fn made_at(&self, flow: &Flow, number: u64) -> Markup {
+        let rows = self.opened.family.of(flow.owner).table.rows();
+        let row = rows.get(rows.partition_point(|row| row.line < number));
+        let made = row.filter(|row| row.line == number).and_then(|row| row.time);
+        made.map_or_else(|| html! {}, |made| self.clock.show(made))
+    }
+
     /// What can be done with a record, and what `check` says about it.
     fn tools(&self, flow: &Flow, number: u64) -> Markup {
         let found = self.findings.get(&number).filter(|_| flow.owner == Owner::Main);
         html! {
-            @if !self.is_file() {
-                button.quiet.raw type="button" data-raw=(format!("{}raw/{}/{number}", self.base, flow.name.text()))
-                    title={ "The record on line " (number) } { "L" (number) }
-            }
+            @if !self.is_file() { (self.raw_button(flow, number)) }
             @for finding in found.into_iter().flatten() {
                 span.finding.(finding.severity.name()) title=(T(&finding.text)) {
                     (finding.code.name()) ": " (T(&finding.text))
                 }
             }
+        }
+    }
+
+    fn raw_button(&self, flow: &Flow, number: u64) -> Markup {
+        html! {
+            button.quiet.raw type="button" data-raw=(format!("{}raw/{}/{number}", self.base, flow.name.text()))
+                title={ "The record on line " (number) } { "L" (number) }
         }
     }
 
@@ -301,6 +330,8 @@ impl<'a> Drawing<'a> {
             Role::Prompt if is_agent => ("prompt", "Task"),
             Role::Prompt => ("prompt", "You"),
             Role::Queued => ("prompt", "You, meanwhile"),
+            Role::Notification => ("notice", "Notification of a task"),
+            Role::Peer => ("notice", "Another session or agent"),
             Role::Output => ("output", "Output of a command"),
             Role::Summary => ("summary", "Summary that replaces what was said before"),
             Role::Hook => ("aside", "Hook"),
@@ -325,8 +356,10 @@ impl<'a> Drawing<'a> {
         match message.role {
             Role::Hook | Role::Reminder | Role::Summary => html! {
                 details.item.(class) id=(anchor) {
-                    summary { span.who { (who) } " " span.about { (line(&text, 120)) } }
-                    div.body { (self.tools(flow, message.line)) (body) }
+                    summary { span.who { (who) } " " span.about { (line(&text, 120)) }
+                        span.facts { (self.made_at(flow, message.line)) } }
+                    (self.tools(flow, message.line))
+                    div.body { (body) }
                 }
             },
             Role::Interrupt => html! {
@@ -334,7 +367,8 @@ impl<'a> Drawing<'a> {
             },
             _ => html! {
                 article.item.(class) id=(anchor) {
-                    header { span.who { (who) } (self.tools(flow, message.line)) }
+                    header { span.who { (who) } span.facts { (self.made_at(flow, message.line)) }
+                        (self.tools(flow, message.line)) }
                     div.body { (body) }
                 }
             },
@@ -370,7 +404,7 @@ impl<'a> Drawing<'a> {
                     article.item.(class) id=(anchor) {
                         header { span.who { @if block.is_error { "Error of the API" } @else { "Claude" } }
                             span.facts {
-                                @if let Some(made) = made { (time(made, "%H:%M:%S")) }
+                                @if let Some(made) = made { (self.clock.show(made)) }
                                 @if let Some(took) = &took { span { (T(took)) } }
                             }
                             (self.tools(flow, block.line)) }
@@ -389,7 +423,8 @@ impl<'a> Drawing<'a> {
                 Form::File(FileForm { has_thinking: false, .. }) => html! {},
                 Form::File(_) => html! {
                     details.item.thinking id=(anchor) {
-                        summary { span.who { "Thinking" } " " span.facts { (size(text.len() as u64)) } }
+                        summary { span.who { "Thinking" } " " span.facts { span { (size(text.len() as u64)) }
+                            (self.made_at(flow, block.line)) } }
                         div.body.prose { (prose(&self.masked(text))) }
                     }
                 },
@@ -420,19 +455,19 @@ impl<'a> Drawing<'a> {
     fn folded_thinking(&self, flow: &Flow, block: BlockId) -> Markup {
         let table = &self.opened.family.of(flow.owner).table;
         let row = table.row(table.block(block).row);
-        if row.len < 700 {
-            // Only a signature, most likely.
-            let is_empty = self.opened.family.of(flow.owner).piece(block);
-            if let Ok(Some(Piece::Thinking { text, .. })) = is_empty
-                && text.trim().is_empty()
-            {
-                return html! {};
-            }
+        // Some have only a signature.
+        let words = self.opened.family.of(flow.owner).look_at(block, |block| {
+            block
+                .and_then(|block| block.get("thinking")?.text())
+                .is_some_and(|text| !text.trim().is_empty())
+        });
+        if !words.unwrap_or(true) {
+            return html! {};
         }
         let anchor = Drawing::anchor(flow.name, "L", row.line);
         html! {
             details.item.thinking id=(anchor) data-src=(self.part_address(flow, block)) {
-                summary { span.who { "Thinking" } }
+                summary { span.who { "Thinking" } " " span.facts { (self.made_at(flow, row.line)) } }
                 (self.unfolded(flow, block))
             }
         }
@@ -457,7 +492,8 @@ impl<'a> Drawing<'a> {
                         _ => None,
                     });
                     let body = call::body(self, flow, &call, id)?;
-                    return Ok(html! { (self.tools(flow, call.line)) (body) });
+                    // Its findings are below it.
+                    return Ok(html! { (self.raw_button(flow, call.line)) (body) });
                 }
                 Item::Block(BlockView {
                     piece: Some(Piece::Thinking { text, .. }), line, ..
@@ -491,12 +527,18 @@ impl<'a> Drawing<'a> {
         let summary = html! {
             summary {
                 span.tool { (line(&self.masked(&call.tool), 60)) }
-                " " code.about { (line(&about, 220)) }
+                " "
+                @match about.rfind('/').filter(|_| call.is_about_file()) {
+                    // The name of a file is seen, however deep it is.
+                    Some(at) => code.about.path { span { (line(&about[..=at], 1_000)) } b { (line(&about[at + 1..], 300)) } },
+                    None => code.about { (line(&about, 220)) },
+                }
                 span.facts {
                     @for fact in &facts { span.(fact_class(fact)) { (line(fact, 80)) } }
                     @if let Some(error) = &error { span.error { (line(error, 140)) } }
                     @if let Some(took) = took { span { (span(took)) } }
                     @if let Some(spent) = &spent { span.cost { (spent) } }
+                    (self.made_at(flow, call.line))
                 }
             }
         };
@@ -547,10 +589,19 @@ fn fact_class(fact: &str) -> &'static str {
 /// The model of an answer, and the tokens that it took.
 fn facts_of(answer: &Answer) -> String {
     let mut facts = Vec::new();
-    facts.extend(answer.model.as_ref().map(|model| one_line(model, 40)));
-    if let Some(usage) = &answer.usage {
-        let read = usage.input + usage.cache_read + usage.cache_write;
-        facts.push(format!("{} in, {} out", short(read), short(usage.output)));
+    // What the client wrote in the model's place took nothing.
+    let model = answer.model.as_ref().filter(|model| *model != "<synthetic>");
+    facts.extend(model.map(|model| one_line(model, 40)));
+    if let Some(usage) = answer.usage.as_ref().filter(|_| model.is_some()) {
+        let counted = Usage {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_5m: usage.cache_write,
+            at_least: !usage.r#final,
+            ..Usage::default()
+        };
+        facts.push(tokens(counted));
     }
     facts.join(" · ")
 }

@@ -1,5 +1,5 @@
 //! What only who starts the server knows of a session: what it was before it was changed in place,
-//! and what its files have of secrets.
+//! what was made from it, and what its files have of secrets.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,26 @@ pub struct Earlier {
     pub path: PathBuf,
 }
 
-/// Knows what sessions were before.
+/// A session that was made from another one, which stayed as it was.
+#[derive(Clone, Debug)]
+pub struct Descent {
+    /// What was done, in a word.
+    pub what: String,
+    /// When.
+    pub time: Time,
+    /// The id of the session that it was made from.
+    pub origin: String,
+    /// The id of the session that was made.
+    pub made: String,
+}
+
+/// Knows what sessions were before, and what they come from.
 pub trait Changes: Send + Sync + Debug {
     /// What a file was before each change of it that is kept, newest first.
     fn before(&self, session: &Path) -> Vec<Earlier>;
+
+    /// From which session the one of that id was made, and which ones were made from it.
+    fn descents(&self, session: &str) -> Vec<Descent>;
 }
 
 /// Looks through sessions for secrets.

@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use maud::{Markup, PreEscaped, html};
@@ -25,8 +24,8 @@ use crate::commits::commits;
 use crate::draw::{Drawing, FileForm, Form};
 use crate::escape::{T, line};
 use crate::opened::{Flow, FlowName, Opened};
-use crate::page;
-use crate::panels::{self, TurnRange};
+use crate::page::{self, Medium};
+use crate::panels::{self, Known, TurnRange};
 use crate::session_page::{find_field, panel_count};
 use crate::timeline::strip;
 use crate::words::{count, size_of};
@@ -223,8 +222,8 @@ impl FilePage<'_> {
     fn top(&self, drawing: &Drawing<'_>) -> String {
         let title = drawing.title();
         let head = html! {
-            (page::head(&title, Some(&page::OF_FILE)))
-            body data-form="file" {
+            (page::head(&title, Medium::File))
+            body {
                 a.skip href="#main" { "Skip to the conversation" }
             }
         };
@@ -250,7 +249,6 @@ impl FilePage<'_> {
     /// What stands beside the conversation, and the beginning of that. Nothing in it is about turns
     /// or calls that are not in the file.
     fn panels(&self, drawing: &Drawing<'_>) -> transcript::Result<String> {
-        let no_ids = |_: &Path| String::new();
         let is_shown = |name: &str| match name {
             "agents" | "commits" => self.wish.has_tools,
             "context" => self.wish.turns.is_none(),
@@ -263,7 +261,7 @@ impl FilePage<'_> {
                         summary { (title) (panel_count(drawing, self.flow, name)) }
                         @match name {
                             "turns" => (panels::turns(drawing, self.flow, &TurnRange::in_file(self.flow))),
-                            "branches" => (panels::branches(drawing, &no_ids, &[])),
+                            "branches" => (panels::branches(drawing, &Known::default())),
                             "agents" => (panels::agents(drawing)?),
                             "commits" => (commits(drawing, self.flow)?),
                             "context" => (panels::context(drawing)),
@@ -301,12 +299,15 @@ impl FilePage<'_> {
             (PreEscaped("</div>"))
             p.made {
                 "Made by quipu from a session of " (size_of(self.opened.session.size)) ". "
-                @if self.wish.cover.is_some() { (count(hidden, "secret")) " redacted." }
-                @else { "Nothing is redacted." }
+                @if self.wish.cover.is_none() { "Nothing is redacted." }
+                @else {
+                    (count(hidden, "secret")) " redacted on this page"
+                    @if self.wish.has_session { "; in the session that it carries, they are, too" }
+                    "."
+                }
             }
             (PreEscaped("</main></div></div>"))
-            (page::dialogs())
-            (page::script())
+            (page::dialogs(Medium::File))
         }
     }
 }

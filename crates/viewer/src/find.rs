@@ -74,7 +74,7 @@ pub(crate) fn find(
     });
     Ok(html! {
         @if from == Place::default() {
-            p role="status" { (hits.len()) @if stopped.is_some() { " or more" } @if hits.len() == 1 { " hit" } @else
+            p { (hits.len()) @if stopped.is_some() { " or more" } @if hits.len() == 1 { " hit" } @else
                 { " hits" } }
         }
         ol.hits {

@@ -5,16 +5,18 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use index::search::{FoundSession, Query, Wish};
+use index::search::{FoundSession, Hit, Query, QueryError, Wish};
 use jiff::tz::TimeZone;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use transcript::format::time::Time;
 
-use crate::escape::{T, line};
+use crate::escape::{T, line, push};
 use crate::library::{Library, Listed};
 use crate::page;
 use crate::plot::columns;
 use crate::usage_page::{periods, title};
-use crate::words::{count, grouped, size_of};
+use crate::words::{count, grouped, size_of, time};
 use index::usage::{By, Filter, Question, report};
 
 /// How many rows are sent at once.
@@ -132,7 +134,7 @@ pub(crate) fn rows(library: &Library, root: &str, wanted: &Wanted) -> Markup {
             }
         }
         ul.sessions {
-            @for (one, snippet) in shown { (row(root, one, snippet.as_deref())) }
+            @for (one, hit) in shown { (row(root, one, hit.as_ref())) }
         }
         @if end < fitting.len() {
             button.more type="button" data-more-rows=(end) { "More: " (fitting.len() - end) }
@@ -140,9 +142,8 @@ pub(crate) fn rows(library: &Library, root: &str, wanted: &Wanted) -> Markup {
     }
 }
 
-fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
+fn row(root: &str, one: &Listed, hit: Option<&Hit>) -> Markup {
     let title = one.seen.title.as_deref().or(one.seen.prompt.as_deref()).unwrap_or("(no messages)");
-    let ended = one.seen.ended;
     html! {
         li.session-row {
             div.title {
@@ -151,7 +152,8 @@ fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
             }
             div.facts {
                 span { (line(&one.project, 80)) }
-                @if let Some(ended) = ended { span { (crate::words::time(ended, "%Y-%m-%d %H:%M")) } }
+                // As `quipu ls` sorts them, and as the client finds the last one.
+                span { (time(modified(one), "%Y-%m-%d %H:%M")) }
                 span { (size_of(one.size)) }
                 @if let Some(branch) = one.seen.branch.as_deref().filter(|branch| !branch.is_empty()) { span {
                     (line(branch, 40)) } }
@@ -162,7 +164,41 @@ fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
                 // Known later: it moves nothing.
                 @if !one.is_deleted { span.health data-health=(one.key) {} }
             }
-            @if let Some(snippet) = snippet { p.snippet { (T(snippet)) } }
+            @if let Some(hit) = hit { (snippet(root, one, hit)) }
+        }
+    }
+}
+
+/// When the file was written last.
+fn modified(one: &Listed) -> Time {
+    let since = one.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or_default())
+}
+
+/// The text around the words that were found. It leads to the place.
+fn snippet(root: &str, one: &Listed, hit: &Hit) -> Markup {
+    let text = &hit.snippet.text;
+    let marks =
+        || hit.snippet.marks.iter().filter_map(|mark| Some((mark, text.get(mark.clone())?)));
+    let mut drawn = String::new();
+    let mut done = 0;
+    for (mark, words) in marks() {
+        push(&mut drawn, text.get(done..mark.start).unwrap_or_default());
+        drawn.push_str("<mark>");
+        push(&mut drawn, words);
+        drawn.push_str("</mark>");
+        done = mark.end;
+    }
+    push(&mut drawn, text.get(done..).unwrap_or_default());
+    let coded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let agent =
+        hit.agent.as_deref().map_or(String::new(), |agent| format!("&agent={}", coded(agent)));
+    let words = marks().next().map_or(String::new(), |(_, words)| format!("&q={}", coded(words)));
+    let place = format!("{root}s/{}?line={}{agent}{words}", one.key, hit.line);
+    html! {
+        p.snippet {
+            @if hit.line == 0 || one.is_deleted { (PreEscaped(drawn)) }
+            @else { a href=(place) { (PreEscaped(drawn)) } }
         }
     }
 }
@@ -186,7 +222,7 @@ fn left_out(named: usize, all: usize) -> String {
     }
 }
 
-type Fitting = Vec<(Listed, Option<String>)>;
+type Fitting = Vec<(Listed, Option<Hit>)>;
 
 fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Option<String>) {
     let day = Duration::from_secs(24 * 3_600);
@@ -202,47 +238,43 @@ fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Opt
     };
     let words = wanted.words.trim();
     let mut note = None;
-    let mut found: Fitting =
-        if words.is_empty() {
-            list.iter().filter(|one| is_wanted(one)).map(|one| (one.clone(), None)).collect()
-        } else {
-            let lower = words.to_lowercase();
-            let has = |text: &str| text.to_lowercase().contains(&lower);
-            let fits = |one: &&Listed| {
-                let texts = [
-                    one.seen.title.as_deref(),
-                    one.seen.prompt.as_deref(),
-                    Some(&one.project),
-                    Some(&one.id),
-                    one.seen.tag.as_deref(),
-                ];
-                texts.into_iter().flatten().any(has)
-            };
-            let mut found: Fitting = list
-                .iter()
-                .filter(|one| is_wanted(one) && fits(one))
-                .map(|one| (one.clone(), None))
-                .collect();
-            match searched(library, words) {
-                Some((hits, left_out)) => {
-                    note = left_out;
-                    for (path, snippet) in hits {
-                        if let Some(known) = found.iter_mut().find(|(one, _)| one.path == path) {
-                            known.1 = Some(snippet);
-                        } else if let Some(one) =
-                            list.iter().find(|one| one.path == path && is_wanted(one))
-                        {
-                            found.push((one.clone(), Some(snippet)));
-                        }
+    let mut found: Fitting = if words.is_empty() {
+        list.iter().filter(|one| is_wanted(one)).map(|one| (one.clone(), None)).collect()
+    } else {
+        let lower = words.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&lower);
+        let fits = |one: &&Listed| {
+            let texts = [
+                one.seen.title.as_deref(),
+                one.seen.prompt.as_deref(),
+                Some(&one.project),
+                Some(&one.id),
+                one.seen.tag.as_deref(),
+            ];
+            texts.into_iter().flatten().any(has)
+        };
+        let mut found: Fitting = list
+            .iter()
+            .filter(|one| is_wanted(one) && fits(one))
+            .map(|one| (one.clone(), None))
+            .collect();
+        match searched(library, words) {
+            Ok((hits, left_out)) => {
+                note = left_out;
+                for (path, hit) in hits {
+                    if let Some(known) = found.iter_mut().find(|(one, _)| one.path == path) {
+                        known.1 = hit;
+                    } else if let Some(one) =
+                        list.iter().find(|one| one.path == path && is_wanted(one))
+                    {
+                        found.push((one.clone(), hit));
                     }
                 }
-                None => note = Some(
-                    "by title, folder and id; texts are searched when the catalog has been read"
-                        .to_owned(),
-                ),
             }
-            found
-        };
+            Err(why) => note = Some(format!("by title, folder and id; {why}")),
+        }
+        found
+    };
     let title = |one: &Listed| {
         one.seen.title.as_deref().or(one.seen.prompt.as_deref()).unwrap_or_default().to_lowercase()
     };
@@ -255,12 +287,15 @@ fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Opt
     (found, note)
 }
 
-/// Sessions with a snippet of each, and a note if there are more.
-type Hits = (Vec<(PathBuf, String)>, Option<String>);
+/// Sessions with a hit of each, and a note if there are more.
+type Hits = (Vec<(PathBuf, Option<Hit>)>, Option<String>);
 
-/// The sessions in which the catalog finds these words.
-fn searched(library: &Library, words: &str) -> Option<Hits> {
-    let query: Query = Query::parse(words).ok()?;
+/// The sessions in which the catalog finds these words, or why it does not look for them.
+fn searched(library: &Library, words: &str) -> Result<Hits, String> {
+    let query = Query::parse(words).map_err(|error| match error {
+        QueryError::Empty => "there is no word in it to look for in texts".to_owned(),
+        error => error.to_string(),
+    })?;
     let roots = library.roots();
     let wish = Wish {
         homes: &roots,
@@ -272,13 +307,12 @@ fn searched(library: &Library, words: &str) -> Option<Hits> {
         prices: &library.prices,
         now: now(),
     };
-    let found = library.with_catalog(|catalog| catalog.search(&query, &wish).ok())??;
+    let found = library.with_catalog(|catalog| catalog.search(&query, &wish));
+    let found = found.ok_or("texts are searched when the catalog has been read")?;
+    let found = found.map_err(|error| format!("texts cannot be searched now: {error}"))?;
     let note = found.is_cut.then(|| left_out(found.sessions.len(), found.total));
-    let snippet = |one: FoundSession| {
-        let first = one.hits.into_iter().next();
-        (one.path, first.map(|hit| hit.snippet.text).unwrap_or_default())
-    };
-    Some((found.sessions.into_iter().map(snippet).collect(), note))
+    let first = |one: FoundSession| (one.path, one.hits.into_iter().next());
+    Ok((found.sessions.into_iter().map(first).collect(), note))
 }
 
 #[cfg(test)]

@@ -32,6 +32,6 @@ mod timeline;
 mod usage_page;
 mod words;
 
-pub use earlier::{Changes, Earlier, Survey};
+pub use earlier::{Changes, Descent, Earlier, Survey};
 pub use file::{FileWish, Source, write_end, write_file};
 pub use server::{Secrets, Server, Serving};

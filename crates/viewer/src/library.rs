@@ -24,10 +24,10 @@ use transcript::conversation::usage::Ledger;
 use transcript::format::secret::{Cover, Mask, Redactor};
 use transcript::format::threads;
 
-use crate::earlier::{Changes, Survey, parted};
+use crate::earlier::{Changes, Earlier, Survey, parted};
 use crate::opened::Opened;
 use crate::server::{Secrets, Serving};
-use crate::words::shell_word;
+use crate::words::{local, shell_word};
 
 /// A session in the list.
 #[derive(Clone, Debug)]
@@ -303,11 +303,24 @@ impl Library {
         all
     }
 
+    /// What a session was before a change, by its name in addresses.
+    fn earlier(&self, now: &Session, change: &str) -> Option<Earlier> {
+        self.changes.before(&now.path).into_iter().find(|before| before.name == change)
+    }
+
+    /// Which state of a session a name in addresses means, in words.
+    pub(crate) fn state_of(&self, key: &str) -> String {
+        let found = parted(key).and_then(|(key, name)| self.earlier(&self.session(key)?, name));
+        found.map_or_else(
+            || "as it is now".to_owned(),
+            |one| format!("before {}, {}", one.what, local(one.time, "%Y-%m-%d %H:%M")),
+        )
+    }
+
     fn session(&self, key: &str) -> Option<Session> {
         if let Some((key, change)) = parted(key) {
             let now = self.session(key)?;
-            let all = self.changes.before(&now.path);
-            let before = all.iter().find(|before| before.name == change)?;
+            let before = self.earlier(&now, change)?;
             let kept = Session::at(&before.path).ok()?;
             return Some(Session { id: now.id, project: now.project, ..kept });
         }
@@ -328,6 +341,13 @@ impl Library {
         let one = list.iter().find(|one| !one.is_deleted && (one.key == name || one.id == name));
         let begins = |one: &&Listed| !one.is_deleted && name.len() >= 4 && one.id.starts_with(name);
         one.or_else(|| list.iter().find(begins)).map(|one| one.key.clone())
+    }
+
+    /// The session of an id.
+    pub(crate) fn key_of_id(&self, id: &str) -> Option<String> {
+        let list = self.list();
+        let one = list.iter().find(|one| !one.is_deleted && one.id == id);
+        one.map(|one| one.key.clone())
     }
 
     /// A session; opened again if its files have changed.

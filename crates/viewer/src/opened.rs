@@ -87,6 +87,15 @@ pub(crate) struct Window {
     pub(crate) height: u32,
 }
 
+/// What an error is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorIn {
+    /// An answer of the API.
+    Answer,
+    /// A call, or a result without its call.
+    Call,
+}
+
 /// How many items a window has, and how many bytes of text are read for it.
 const ITEMS: usize = 10;
 const BYTES: u64 = 12_000;
@@ -130,6 +139,36 @@ impl Flow {
     pub(crate) fn turns_beside(&self, shown: &Flow) -> impl Iterator<Item = (usize, &Turn)> {
         let begin = if self.name == shown.name { 0 } else { self.shared };
         self.turns.iter().enumerate().skip(begin)
+    }
+
+    /// The line of the first record from a window on that is or has an error; with `is_shown`, only
+    /// of those errors.
+    pub(crate) fn error_from(
+        &self,
+        session: &WithAgents,
+        window: usize,
+        is_shown: impl Fn(ErrorIn) -> bool,
+    ) -> Option<u64> {
+        let conversation = session.of(self.owner);
+        let table = &conversation.table;
+        let line = |block: BlockId| table.row(table.block(block).row).line;
+        let failed = |call: &BlockId| {
+            let result = conversation.pairs.of(*call);
+            result.is_some_and(|result| table.block(result).is_error)
+        };
+        let windows = self.windows.get(window..).unwrap_or_default().iter();
+        let parts = windows.flat_map(|window| &window.parts);
+        let mut steps = parts.flat_map(|(turn, steps)| &self.turns[*turn].steps[steps.clone()]);
+        steps.find_map(|step| match step {
+            Step::Answer { id, blocks, .. } if table.answer(*id).is_error => {
+                blocks.first().copied().filter(|_| is_shown(ErrorIn::Answer)).map(line)
+            }
+            Step::Answer { blocks, .. } if is_shown(ErrorIn::Call) => {
+                blocks.iter().copied().find(failed).map(line)
+            }
+            Step::Orphan(block) if is_shown(ErrorIn::Call) => Some(line(*block)),
+            _ => None,
+        })
     }
 
     /// The window that a turn begins in.
@@ -183,14 +222,16 @@ fn height(items: usize, bytes: u64, turns: usize) -> u32 {
 
 /// How many dead ends are listed, searched, and put into a file.
 pub(crate) const DEAD_ENDS: usize = 200;
+/// How many sub-agents are in the cost of a session.
+pub(crate) const PRICED: usize = 2_000;
 /// How many of them are kept in memory: each has all of its turns from the first one on.
 const KEPT: usize = 8;
 
-/// A branch that is not the live one.
-#[derive(Clone, Copy, Debug)]
+/// A branch that is not the live one, with the turns that it has alone.
+#[derive(Debug)]
 pub(crate) struct DeadEnd {
     pub(crate) chain: ChainId,
-    pub(crate) turns: usize,
+    pub(crate) turns: Vec<Turn>,
 }
 
 /// What fills the context.
@@ -221,6 +262,7 @@ pub(crate) struct Opened {
     sent: Option<History>,
     filling: Later<Filling>,
     cover: Later<Cover>,
+    spent: OnceLock<Spending>,
 }
 
 impl Opened {
@@ -253,8 +295,7 @@ impl Opened {
         let seen = preview(&session.path)?;
         let turns = family.main.turns();
         let live = Flow::new(&family, FlowName::Live, Owner::Main, turns.live);
-        let dead = turns.dead.iter();
-        let dead = dead.map(|(chain, turns)| DeadEnd { chain: *chain, turns: turns.len() });
+        let dead = turns.dead.into_iter().map(|(chain, turns)| DeadEnd { chain, turns });
         Ok(Opened {
             dead: dead.collect(),
             session,
@@ -266,6 +307,7 @@ impl Opened {
             sent: None,
             filling: OnceLock::new(),
             cover: OnceLock::new(),
+            spent: OnceLock::new(),
         })
     }
 
@@ -357,6 +399,24 @@ impl Opened {
         })
     }
 
+    /// What all of the session took and cost: the live branch, dead ends and sub-agents. Every
+    /// message counts once.
+    pub(crate) fn spending_of_all(&self, prices: &Prices) -> Spending {
+        *self.spent.get_or_init(|| {
+            let mut all = self.spending(&self.live, prices);
+            let table = &self.family.main.table;
+            for turn in self.dead.iter().flat_map(|dead| &dead.turns) {
+                all += turn.spending(table, prices);
+            }
+            for at in 0..self.family.agents.len().min(PRICED) {
+                if let Some(flow) = self.flow(FlowName::Agent(at)) {
+                    all += self.spending(&flow, prices);
+                }
+            }
+            all
+        })
+    }
+
     /// What `check` finds, by the rules of the newest client.
     pub(crate) fn report(&self, redactor: &Arc<Redactor>) -> Result<&Report, &str> {
         let report = self.report.get_or_init(|| {
@@ -411,8 +471,13 @@ impl Opened {
 
     /// What the turn of that number in a flow is about, in one line.
     pub(crate) fn headline(&self, flow: &Flow, turn: usize) -> String {
-        let words = view::headline(self.family.of(flow.owner), &flow.turns[turn]);
-        words.unwrap_or_else(|error| error.to_string())
+        self.headline_of(flow.owner, flow.turns.get(turn))
+    }
+
+    /// What a turn of the session or a sub-agent is about.
+    pub(crate) fn headline_of(&self, owner: Owner, turn: Option<&Turn>) -> String {
+        let words = turn.map(|turn| view::headline(self.family.of(owner), turn));
+        words.transpose().map_or_else(|error| error.to_string(), Option::unwrap_or_default)
     }
 
     /// A turn with only some of its steps, for `view::items`.

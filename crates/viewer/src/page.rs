@@ -1,7 +1,8 @@
 //! What all pages share: the head, the style, the script, and the policy that allows only these.
 //!
-//! Invariant: a page contains one script and one style sheet, both ours; the policy names them by
-//! their hashes, so nothing else that a page may contain can run or style.
+//! Invariants: a page contains one script and one style sheet, both ours; the policy names them by
+//! their hashes, so nothing else that a page may contain can run or style. The script is in the
+//! head: how the page looks is decided before anything is drawn.
 
 use std::sync::LazyLock;
 
@@ -30,7 +31,7 @@ pub(crate) static SERVED: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The policy of a file: nothing is requested.
-pub(crate) static OF_FILE: LazyLock<String> = LazyLock::new(|| {
+static OF_FILE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "default-src 'none'; script-src {}; style-src {}; img-src data:; form-action 'none'; \
          base-uri 'none'",
@@ -39,31 +40,37 @@ pub(crate) static OF_FILE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// On the server, which also sends its policy.
+    Server,
+    /// In a file.
+    File,
+}
+
 /// The beginning of a page, up to its content.
-pub(crate) fn head(title: &str, policy: Option<&str>) -> Markup {
+pub(crate) fn head(title: &str, medium: Medium) -> Markup {
+    let is_file = medium == Medium::File;
     html! {
         (DOCTYPE)
-        html lang="en";
+        html lang="en" data-form=(if is_file { "file" } else { "page" });
         meta charset="utf-8";
-        @if let Some(policy) = policy { meta http-equiv="Content-Security-Policy" content=(policy); }
+        @if is_file { meta http-equiv="Content-Security-Policy" content=(*OF_FILE); }
         meta name="viewport" content="width=device-width, initial-scale=1";
         meta name="referrer" content="no-referrer";
         meta name="color-scheme" content="light dark";
         title { (T(title)) }
         style { (PreEscaped(STYLE)) }
+        script { (PreEscaped(SCRIPT)) }
     }
-}
-
-/// The script, at the end of a page.
-pub(crate) fn script() -> Markup {
-    html! { script { (PreEscaped(SCRIPT)) } }
 }
 
 /// A whole page of the server. `base` is where all pages are, with a slash at the end.
 pub(crate) fn page(title: &str, base: &str, body: &Markup) -> String {
     html! {
-        (head(&format!("{title} · quipu"), None))
-        body data-form="page" data-root=(base) {
+        (head(&format!("{title} · quipu"), Medium::Server))
+        body data-root=(base) {
             a.skip href="#main" { "Skip to the content" }
             header.top {
                 nav aria-label="Pages" {
@@ -75,8 +82,7 @@ pub(crate) fn page(title: &str, base: &str, body: &Markup) -> String {
                 (buttons())
             }
             (body)
-            (dialogs())
-            (script())
+            (dialogs(Medium::Server))
         }
     }
     .into_string()
@@ -94,8 +100,9 @@ pub(crate) fn buttons() -> Markup {
     }
 }
 
-/// The keys, and a place for raw records.
-pub(crate) fn dialogs() -> Markup {
+/// The keys, and a place for raw records. A file has no records, and no list of sessions.
+pub(crate) fn dialogs(medium: Medium) -> Markup {
+    let is_there = |key: &str| medium == Medium::Server || !matches!(key, "r" | "u");
     let keys = [
         ("j, k", "next, previous item"),
         ("n, p", "next, previous turn"),
@@ -103,7 +110,10 @@ pub(crate) fn dialogs() -> Markup {
         ("e", "open or close all items in view"),
         ("x", "next error"),
         ("g, G", "start, end"),
-        ("/", "find in the session, also in what is folded"),
+        (
+            "/",
+            "find in the session, also in what is folded; Enter: next hit, with Shift the one before",
+        ),
         ("r", "raw record"),
         ("c", "copy the turn as Markdown"),
         ("d", "diffs side by side or unified"),
@@ -115,7 +125,7 @@ pub(crate) fn dialogs() -> Markup {
     html! {
         dialog id="help" aria-labelledby="help-title" {
             h2 id="help-title" { "Keys" }
-            dl.keys { @for (key, words) in keys { dt { kbd { (key) } } dd { (words) } } }
+            dl.keys { @for (key, words) in keys.into_iter().filter(|(key, _)| is_there(key)) { dt { kbd { (key) } } dd { (words) } } }
             form method="dialog" { button { "Close" } }
         }
         dialog id="show" aria-labelledby="show-title" {
@@ -124,6 +134,7 @@ pub(crate) fn dialogs() -> Markup {
             form method="dialog" { button { "Close" } }
         }
         div id="said" role="status" aria-live="polite" {}
+        @if medium == Medium::Server { div id="lost" role="alert" {} }
     }
 }
 

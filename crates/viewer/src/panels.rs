@@ -8,19 +8,22 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use transcript::client::context::GroupBy;
+use transcript::conversation::agents::Owner;
 use transcript::conversation::graph::{ChainId, Start};
 use transcript::conversation::lineage::relatives;
 use transcript::conversation::place::sessions_in;
+use transcript::conversation::preview::Trouble;
 use transcript::conversation::table::RowId;
 use transcript::conversation::turn::Step;
 use transcript::format::secret::Redactor;
 
 use crate::draw::Drawing;
-use crate::earlier::{Earlier, key_before};
+use crate::earlier::{Descent, Earlier, key_before};
 use crate::escape::{T, line};
-use crate::opened::{DEAD_ENDS, DeadEnd, Flow, FlowName, Opened};
+use crate::library::key_of;
+use crate::opened::{DEAD_ENDS, DeadEnd, Flow, FlowName, Opened, PRICED};
 use crate::plot::{Point, area, bars};
-use crate::words::{and_more, cost, count, grouped, local, short, time};
+use crate::words::{and_more, cost, count, grouped, local, path_end, short, time, tokens};
 
 /// The names of the panels, with their titles, in order. The turns are the last: they are listed
 /// when the page is there already, and nothing below them moves.
@@ -40,8 +43,6 @@ const LISTED_IN_FILE: usize = 2_000;
 const BESIDE: usize = 50;
 const AGENTS: usize = 500;
 const GROUPS: usize = 12;
-/// How many sub-agents are in the cost of a session.
-const PRICED: usize = 2_000;
 /// How deep dead ends are listed below each other; what is deeper is beside the deepest.
 const DEEPEST: usize = 12;
 
@@ -78,7 +79,8 @@ pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, range: &TurnRange) -> Ma
                 "Earlier: " (from)
             }
         }
-        ol.turns start=(from + 1) {
+        // Numbers with many digits need more room.
+        ol class={ "turns d" (end.to_string().len()) } start=(from + 1) {
             @for at in (from..end).filter(is_shown) {
                 li value=(at + 1) {
                     a href={ "#" (Drawing::anchor(flow.name, "turn-", at as u64 + 1)) } {
@@ -96,13 +98,36 @@ pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, range: &TurnRange) -> Ma
     }
 }
 
+/// What is known of a session beside its file. A file knows nothing of it.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) before: Vec<Earlier>,
+    /// With the name in addresses of the other session, if it is there.
+    pub(crate) descents: Vec<(Descent, Option<String>)>,
+}
+
+/// A session that this one was made from, or that was made from it.
+fn descent(drawing: &Drawing<'_>, one: &Descent, key: Option<&str>) -> Markup {
+    let page = drawing.base.trim_end_matches('/');
+    let pages = page.rsplit_once('/').map_or("", |(pages, _)| pages);
+    let is_made = one.made == *drawing.opened.session.id;
+    let other = line(if is_made { &one.origin } else { &one.made }, 8);
+    html! {
+        @if is_made { "made by " } (line(&one.what, 40)) @if is_made { " from " } @else { " made " }
+        @match key {
+            Some(key) => {
+                a href={ (pages) "/" (key) } { code { (other) } }
+                " · " (time(one.time, "%Y-%m-%d %H:%M")) " · "
+                a href=(format!("{page}/compare?b={key}&fa=m&fb=m")) { "compare" }
+            },
+            None => { code { (other) } ", which is no longer there" },
+        }
+    }
+}
+
 /// The branches that are not live, what the session was before changes, and sessions that share
 /// records with this one.
-pub(crate) fn branches(
-    drawing: &Drawing<'_>,
-    id_of: &dyn Fn(&std::path::Path) -> String,
-    before: &[Earlier],
-) -> Markup {
+pub(crate) fn branches(drawing: &Drawing<'_>, known: &Known) -> Markup {
     let opened = drawing.opened;
     let main = &opened.family.main;
     let others = opened.session.path.parent().map(sessions_in).unwrap_or_default();
@@ -118,25 +143,26 @@ pub(crate) fn branches(
             (DeadEnds::of(opened).list(drawing, None))
             (and_more(opened.dead.len(), DEAD_ENDS))
         }
-        @if !before.is_empty() {
+        @if !known.before.is_empty() {
             h3 { "Before changes" }
             ul.branches {
-                @for one in before.iter().take(BESIDE) {
+                @for one in known.before.iter().take(BESIDE) {
                     li {
                         "before " (T(&one.what)) " · " (time(one.time, "%Y-%m-%d %H:%M")) " · "
-                        a href=(format!("{}/compare?b={}", key_before(page, &one.name), id_of(&opened.session.path))) {
+                        a href=(format!("{}/compare?b={}", key_before(page, &one.name), key_of(&opened.session.path))) {
                             "compare"
                         }
                     }
                 }
             }
-            (and_more(before.len(), BESIDE))
+            (and_more(known.before.len(), BESIDE))
         }
-        @if !kin.is_empty() {
+        @if !kin.is_empty() || !known.descents.is_empty() {
             h3 { "Related sessions" }
             ul.branches {
+                @for (one, key) in known.descents.iter().take(BESIDE) { li { (descent(drawing, one, key.as_deref())) } }
                 @for one in kin.iter().take(BESIDE) {
-                    @let id = id_of(&one.session.path);
+                    @let id = key_of(&one.session.path);
                     li {
                         (one.words()) " " code { (T(&one.session.id.short())) } " · " (grouped(one.shared)) " records"
                         " in both · " a href=(format!("{page}/compare?b={id}&fa=m&fb=m")) { "compare" }
@@ -144,6 +170,7 @@ pub(crate) fn branches(
                 }
             }
             (and_more(kin.len(), BESIDE))
+            (and_more(known.descents.len(), BESIDE))
         }
     }
 }
@@ -173,7 +200,8 @@ impl<'a> DeadEnds<'a> {
     }
 
     fn list(&self, drawing: &Drawing<'_>, parent: Option<ChainId>) -> Markup {
-        let main = &drawing.opened.family.main;
+        let opened = drawing.opened;
+        let main = &opened.family.main;
         let line_of = |row| main.table.row(row).line;
         let page = drawing.base.trim_end_matches('/');
         let Some(ends) = self.below.get(&parent) else { return html! {} };
@@ -183,10 +211,15 @@ impl<'a> DeadEnds<'a> {
                     @let chain = main.graph.chain(dead.chain);
                     @let name = FlowName::Chain(dead.chain.0);
                     li {
+                        @let from = line_of(chain.first);
+                        // What is not in a file is not named there.
                         @if let Some(to) = way_to(drawing, name) {
-                            a href=(to) { "from line " (line_of(chain.first)) }
-                        } @else { "from line " (line_of(chain.first)) }
-                        " · " (count(dead.turns, "turn")) " · "
+                            a href=(to) {
+                                (line(&drawing.masked(&opened.headline_of(Owner::Main, dead.turns.first())), 90))
+                            }
+                            " · "
+                        }
+                        "from line " (from) " · " (count(dead.turns.len(), "turn")) " · "
                         @match (chain.start, parent) {
                             // Its line is on the page of that dead end.
                             (Start::Branch(row), None) => a href={ "#" (Drawing::anchor(FlowName::Live, "L",
@@ -293,6 +326,7 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
                 value: tokens as f64,
                 shown: grouped(tokens),
                 link: Some(format!("#turn-{}", number + 1)),
+                title: None,
             });
         }
     }
@@ -320,8 +354,11 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
                 name: match by {
                     GroupBy::Kind if group.key == "system" => "system prompt, tools".to_owned(),
                     GroupBy::Turn => format!("Turn {}", group.key),
+                    // The ends of paths tell them apart.
+                    GroupBy::File => path_end(drawing.below_cwd(&drawing.masked(&group.key)), 50),
                     _ => crate::escape::one_line(&drawing.masked(&group.key), 60),
                 },
+                title: (*by == GroupBy::File).then(|| drawing.masked(&group.key)),
                 value: group.tokens as f64,
                 shown: format!("{}{}", if group.is_estimate { "~" } else { "" }, grouped(group.tokens)),
                 link: (*by == GroupBy::Turn).then(|| format!("#turn-{}", group.key)),
@@ -366,12 +403,9 @@ pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
     let opened = drawing.opened;
     let seen = &opened.seen;
     let table = &opened.family.main.table;
-    let mut all = opened.spending(&opened.live, drawing.prices);
-    for at in 0..opened.family.agents.len().min(PRICED) {
-        if let Some(flow) = opened.flow(FlowName::Agent(at)) {
-            all += opened.spending(&flow, drawing.prices);
-        }
-    }
+    let all = opened.spending_of_all(drawing.prices);
+    let is_torn = seen.troubles.contains(&Trouble::Torn);
+    let damaged = table.damaged.saturating_sub(u64::from(is_torn));
     let text = |text: &Option<String>| {
         text.as_ref().filter(|text| !text.is_empty()).map(|text| drawing.masked(text))
     };
@@ -385,9 +419,12 @@ pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
             span { (count(opened.live.turns.len(), "turn")) }
             span { (count(table.rows().len(), "record")) }
             @if !opened.family.agents.is_empty() { span { (count(opened.family.agents.len(), "sub-agent")) } }
-            @if let Some(cost) = cost(&all) { span.cost title="The live branch with its sub-agents, by list prices" {
+            @if all.usage.total() > 0 { span { (tokens(all.usage)) } }
+            @if let Some(cost) = cost(&all) { span.cost title="All branches and sub-agents, by list prices" {
                 (cost) @if opened.family.agents.len() > PRICED { ", with " (grouped(PRICED as u64)) " of the sub-agents" } } }
-            @if table.damaged > 0 { span.error { (table.damaged) " damaged" } }
+            @if damaged > 0 { span.error { (damaged) " damaged" } }
+            // It may be written just now.
+            @if is_torn { span { "the last line is not complete" } }
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Point {
     pub(crate) shown: String,
     /// Where the name leads.
     pub(crate) link: Option<String>,
+    /// The whole name, if it is shortened.
+    pub(crate) title: Option<String>,
 }
 
 /// Horizontal bars, in a table that is the plot.
@@ -35,8 +37,9 @@ pub(crate) fn bars(caption: &str, heads: [&str; 2], points: &[Point]) -> Markup 
                 tbody {
                     @for point in points {
                         tr {
-                            th scope="row" {
+                            th scope="row" title=[point.title.as_deref().map(T)] {
                                 @if let Some(link) = &point.link { a href=(T(link)) { (T(&point.name)) } }
+                                @else if point.title.is_some() { (path(&point.name)) }
                                 @else { (T(&point.name)) }
                             }
                             td { (T(&point.shown)) }
@@ -47,6 +50,11 @@ pub(crate) fn bars(caption: &str, heads: [&str; 2], points: &[Point]) -> Markup 
             }
         }
     }
+}
+
+/// A path that is broken behind its folders.
+fn path(path: &str) -> Markup {
+    html! { @for part in path.split_inclusive('/') { (T(part)) wbr; } }
 }
 
 fn bar(value: f64, most: f64) -> Markup {
@@ -124,6 +132,7 @@ mod tests {
             value: 1.0,
             shown: "1".to_owned(),
             link: None,
+            title: None,
         };
         let drawn = |count: usize| {
             let points: Vec<Point> = (0..count).map(point).collect();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
-use transcript::conversation::agents::Owner;
+use transcript::conversation::agents::{Owner, SubAgent};
 use transcript::conversation::markdown::Writer;
 use transcript::conversation::table::{BlockId, RowId};
 use transcript::conversation::view::Show;
@@ -16,16 +16,16 @@ use transcript::format::secret::Mask;
 use crate::commits::commits;
 use crate::compare::{self, Side};
 use crate::draw::{Drawing, Extent, Form, Only};
-use crate::earlier::parted;
+use crate::earlier::{Descent, parted};
 use crate::escape::{T, indented, start};
 use crate::find;
 use crate::home::{self, Wanted};
-use crate::library::{Library, key_of};
-use crate::opened::{Flow, FlowName, Opened};
+use crate::library::Library;
+use crate::opened::{ErrorIn, Flow, FlowName, Opened};
 use crate::page;
-use crate::panels::{self, TurnRange};
+use crate::panels::{self, Known, TurnRange};
 use crate::receipt;
-use crate::session_page::{self, Place};
+use crate::session_page::{self, Opening, Place};
 use crate::timeline;
 use crate::usage_page;
 
@@ -155,7 +155,6 @@ impl Pages {
     }
 
     fn session(&self, address: Address<'_>, key: &str, rest: Option<&[&str]>) -> Answer {
-        let library = &self.library;
         let (stamp, opened) = match self.library.open(key)? {
             Ok(found) => found,
             Err(error) => return Some(Err(error)),
@@ -186,7 +185,13 @@ impl Pages {
             }
             Some(["where"]) => {
                 let flow = opened.flow(address.flow())?;
-                Ok(text_reply(found(&opened, &flow, &address)?))
+                let error = number(&address.value("error"));
+                Ok(text_reply(if let Some(window) = error {
+                    next_error(&drawing, &flow, window)
+                } else {
+                    let (flow, window) = found(&opened, &flow, &address)?;
+                    format!("{} {window}", flow.name.text())
+                }))
             }
             Some(["window", flow, at]) => {
                 let flow = flow_of(flow)?;
@@ -239,11 +244,7 @@ impl Pages {
                 let part = match *name {
                     "turns" => Ok(panels::turns(&drawing, &flow, &turn_range(&address))),
                     "commits" => commits(&drawing, &flow),
-                    "branches" => {
-                        let before = library.changes.before(&opened.session.path);
-                        let before = if parted(key).is_some() { Vec::new() } else { before };
-                        Ok(panels::branches(&drawing, &key_of, &before))
-                    }
+                    "branches" => Ok(panels::branches(&drawing, &self.known(key, &opened))),
                     "agents" => panels::agents(&drawing),
                     "context" => Ok(panels::context(&drawing)),
                     _ => Ok(panels::check(&drawing, &self.library.redactor)),
@@ -255,6 +256,24 @@ impl Pages {
         Some(made)
     }
 
+    /// What is known of a session beside its file.
+    fn known(&self, key: &str, opened: &Opened) -> Known {
+        let library = &self.library;
+        if parted(key).is_some() {
+            return Known::default();
+        }
+        let id = opened.session.id.as_str();
+        let with_key = |one: Descent| {
+            let other = if one.made == id { &one.origin } else { &one.made };
+            let key = library.key_of_id(other);
+            (one, key)
+        };
+        Known {
+            before: library.changes.before(&opened.session.path),
+            descents: library.changes.descents(id).into_iter().map(with_key).collect(),
+        }
+    }
+
     /// The page of a session.
     fn whole(
         &self,
@@ -263,16 +282,23 @@ impl Pages {
         stamp: &str,
     ) -> transcript::Result<Reply> {
         let opened = drawing.opened;
-        let flow = opened.flow(address.flow());
+        let agent = address.value("agent");
+        let is_agent = |one: &SubAgent| !agent.is_empty() && one.id == *agent;
+        let agent = opened.family.agents.iter().position(is_agent).map(FlowName::Agent);
+        let flow = opened.flow(agent.unwrap_or(address.flow()));
         let Some(flow) = flow else { return Ok(self.note(404, "There is no such branch.")) };
-        let at = place(opened, &flow, &address);
-        let has_place = ["at", "line", "turn"].iter().any(|name| !address.value(name).is_empty());
-        let place = match at.filter(|_| has_place) {
-            Some(window) => Place::Window(window),
-            None if flow.name == FlowName::Live => Place::End,
-            None => Place::Window(flow.window_of_turn(flow.shared)),
+        let (flow, place) = match found(opened, &flow, &address) {
+            Some((flow, window)) => (flow, Place::Window(window)),
+            None if flow.name == FlowName::Live => (flow, Place::End),
+            None => {
+                let window = flow.window_of_turn(flow.shared);
+                (flow, Place::Window(window))
+            }
         };
-        session_page::served(drawing, &flow, place, stamp, &self.root)
+        let line: Option<u64> = address.value("line").parse().ok();
+        let target = line.map(|line| Drawing::anchor(flow.name, "L", line));
+        let opening = Opening { place, target };
+        session_page::served(drawing, &flow, &opening, stamp, &self.root)
             .map(|body| html_reply(200, body))
     }
 
@@ -329,7 +355,10 @@ impl Pages {
         let drawn = || {
             let a = &self.drawing(address, &first, key)?;
             let b = &self.drawing(address, &second, &other)?;
-            let (a, b) = (Side { drawing: a, flow: &flow_a }, Side { drawing: b, flow: &flow_b });
+            let is_change = parted(key).or(parted(&other)).is_some();
+            let state = |key: &str| is_change.then(|| self.library.state_of(key));
+            let a = Side { drawing: a, flow: &flow_a, state: state(key) };
+            let b = Side { drawing: b, flow: &flow_b, state: state(&other) };
             compare::compare(&self.root, &a, &b)
         };
         Some(drawn().map(|body| html_reply(200, body)))
@@ -351,14 +380,25 @@ fn turn_range(address: &Address<'_>) -> TurnRange {
 
 /// Where a turn or a line is: a flow and the number of a window. A line may be in another flow than
 /// the one that is shown.
-fn found(opened: &Opened, flow: &Flow, address: &Address<'_>) -> Option<String> {
+fn found(opened: &Opened, flow: &Arc<Flow>, address: &Address<'_>) -> Option<(Arc<Flow>, usize)> {
     if let Some(window) = place(opened, flow, address) {
-        return Some(format!("{} {window}", flow.name.text()));
+        return Some((Arc::clone(flow), window));
     }
     let line = address.value("line").parse().ok().filter(|_| flow.owner == Owner::Main)?;
     let other = opened.flow(opened.flow_with(line)?)?;
     let window = other.window_of_line(&opened.family, line)?;
-    Some(format!("{} {window}", other.name.text()))
+    Some((other, window))
+}
+
+/// The name of the next error from a window on; nothing if there is none.
+fn next_error(drawing: &Drawing<'_>, flow: &Flow, window: usize) -> String {
+    let is_shown = |error| match drawing.only {
+        Only::Everything => true,
+        Only::Talk => error == ErrorIn::Answer,
+        Only::Asked => false,
+    };
+    let line = flow.error_from(&drawing.opened.family, window, is_shown);
+    line.map_or_else(String::new, |line| Drawing::anchor(flow.name, "L", line))
 }
 
 /// The window that an address names: by its number, a turn or a line.
@@ -367,7 +407,8 @@ fn place(opened: &Opened, flow: &Flow, address: &Address<'_>) -> Option<usize> {
         return Some(at);
     }
     if let Ok(turn) = address.value("turn").parse::<usize>() {
-        return Some(flow.window_of_turn(turn.checked_sub(1)?));
+        let turn = turn.checked_sub(1).filter(|turn| *turn < flow.turns.len())?;
+        return Some(flow.window_of_turn(turn));
     }
     flow.window_of_line(&opened.family, address.value("line").parse().ok()?)
 }

@@ -5,6 +5,7 @@
 use maud::{Markup, html};
 
 use crate::draw::Drawing;
+use crate::earlier::parted;
 use crate::escape::{T, line};
 use crate::library::SOON_CHECKED;
 use crate::opened::{Flow, FlowName};
@@ -24,17 +25,25 @@ pub(crate) enum Place {
     Window(usize),
 }
 
+/// How a page opens.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) place: Place,
+    /// The record that the script goes to.
+    pub(crate) target: Option<String>,
+}
+
 /// The page of a session on the server.
 pub(crate) fn served(
     drawing: &Drawing<'_>,
     flow: &Flow,
-    place: Place,
+    opening: &Opening,
     stamp: &str,
     root: &str,
 ) -> transcript::Result<String> {
     let opened = drawing.opened;
     let last = flow.windows.len().saturating_sub(1);
-    let first = match place {
+    let first = match opening.place {
         Place::End => last.saturating_sub(WINDOWS - 1),
         Place::Window(number) => number.min(last),
     };
@@ -53,7 +62,7 @@ pub(crate) fn served(
     let at = |number: usize| {
         format!("{}?flow={}&at={number}", base.trim_end_matches('/'), flow.name.text())
     };
-    let start = if place == Place::End { "end" } else { "window" };
+    let start = if opening.place == Place::End { "end" } else { "window" };
     let body = html! {
         div.session {
             (headline(drawing, flow))
@@ -70,7 +79,7 @@ pub(crate) fn served(
                     }
                 }
                 main id="main" tabindex="-1" data-flow=(flow.name.text()) data-base=(base) data-first=(first)
-                    data-start=(start) data-heights=(heights.join(",")) data-stamp=(stamp) {
+                    data-start=(start) data-target=[&opening.target] data-heights=(heights.join(",")) data-stamp=(stamp) {
                     @if first > 0 { p.nav { a href=(at(first.saturating_sub(WINDOWS))) { "Earlier" } } }
                     div id="windows" { @for window in &windows { (window) } }
                     @if end < flow.windows.len() { p.nav { a href=(at(end)) { "Later" } } }
@@ -93,6 +102,9 @@ pub(crate) fn headline(drawing: &Drawing<'_>, flow: &Flow) -> Markup {
             (panels::facts(drawing))
             p.resume { code { (line(&resume, 400)) }
                 button.quiet.scripted type="button" data-copy-text=(T(&resume)) { "Copy" } }
+            @if let Some((now, _)) = parted(drawing.base.trim_end_matches('/')) {
+                p.parting { "This is what the session was before a change. " a href=(now) { "To what it is now" } }
+            }
             @if flow.name != FlowName::Live {
                 p.parting {
                     @match flow.name { FlowName::Agent(_) => "This is a sub-agent.", _ =>
@@ -112,6 +124,9 @@ pub(crate) fn find_field() -> Markup {
             label.hidden for="find" { "Find in this session" }
             input id="find" type="search" autocomplete="off"
                 placeholder="Find, also in what is folded ( / )";
+            span id="hit" role="status" {}
+            button type="button" data-do="hit" data-by="-1" title="The hit before (Shift+Enter)" { "↑" }
+            button type="button" data-do="hit" data-by="1" title="The next hit (Enter)" { "↓" }
             div id="found" {}
         }
     }

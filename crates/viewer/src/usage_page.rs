@@ -107,7 +107,13 @@ fn share(part: u64, whole: u64) -> u128 {
 fn point(name: String, row: Option<&Row>) -> Point {
     let price = |row: &Row| cost(&row.sum).unwrap_or_else(|| "no price".to_owned());
     let value = row.and_then(|row| row.sum.cost).map_or(0.0, Money::dollars);
-    Point { name, value, shown: row.map_or_else(|| "nothing".to_owned(), price), link: None }
+    Point {
+        name,
+        value,
+        shown: row.map_or_else(|| "nothing".to_owned(), price),
+        link: None,
+        title: None,
+    }
 }
 
 /// The last days, weeks or months of a report, also those on which nothing was used: at most so

@@ -26,6 +26,7 @@ use crate::outside::outside_of_homes;
 use crate::prices;
 use crate::redact::{HidingArgs, hidden, secrets_of};
 use crate::select;
+use crate::text::count;
 use crate::turn_list::TurnList;
 use crate::view_args::ViewArgs;
 use crate::world::World;
@@ -186,7 +187,7 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
         prices: &prices,
     };
     let write = |out: &mut dyn Write| write_html(&session, &source, &wish, out);
-    let hidden_by_kind = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
+    let redacted = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
             outside_of_homes(world, path, "write the file to any other folder")?;
             let force = if args.force { Force::Always } else { Force::Never };
@@ -195,7 +196,7 @@ fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
         }
         None => write(&mut world.out)?,
     };
-    let note = hidden(&hidden_by_kind);
+    let note = redacted.note();
     // The program ends here, and the system takes its memory back at once.
     std::mem::forget((source, cover));
     Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
@@ -215,33 +216,51 @@ fn searched(session: &Session, redactor: &Arc<Redactor>) -> Result<(Source, Cove
     Ok((source, Cover::new(Arc::clone(redactor), found.values)))
 }
 
+/// How many secrets were redacted, by kind.
+#[derive(Debug)]
+struct Redacted {
+    page: BTreeMap<String, u64>,
+    /// In the session that the page carries.
+    session: Option<BTreeMap<String, u64>>,
+}
+
+impl Redacted {
+    /// In words. What is on the page may be in the session more or less often.
+    fn note(&self) -> Option<String> {
+        let Some(session) = &self.session else { return hidden(&self.page) };
+        let [page, session] = [&self.page, session].map(|by_kind| by_kind.values().sum::<u64>());
+        let secrets = count(page, "secret");
+        let text = format!(
+            "{secrets} redacted on the page, {session} in the session that it carries; \
+             `--no-redact` shows them"
+        );
+        (page + session > 0).then_some(text)
+    }
+}
+
 /// Writes the page, and behind it the session if that is wanted.
 fn write_html(
     session: &Session,
     source: &Source,
     wish: &FileWish<'_>,
     out: &mut dyn Write,
-) -> Result<BTreeMap<String, u64>, Failure> {
+) -> Result<Redacted, Failure> {
     let failed = |error| match error {
         FileError::Read(error) => Failure::from(error),
         FileError::Write(error) => Failure::from(error),
     };
     if !wish.has_session {
-        let hidden = write_file(source, wish, out).map_err(failed)?;
+        let page = write_file(source, wish, out).map_err(failed)?;
         write_end(out)?;
-        return Ok(hidden);
+        return Ok(Redacted { page, session: None });
     }
     let mut counted = CountedWriter { out, bytes: 0 };
-    let mut hidden = write_file(source, wish, &mut counted).map_err(failed)?;
+    let redacted = write_file(source, wish, &mut counted).map_err(failed)?;
     let page = PackPage::Written(counted.bytes);
     let redactor = wish.cover.is_some().then_some(wish.redactor);
     let sessions = std::slice::from_ref(session);
     let packed = pack(&Packing { sessions, redactor, made_by: MADE_BY, page }, out)?;
-    for (kind, count) in packed.manifest.secrets {
-        let known = hidden.entry(kind).or_default();
-        *known = count.max(*known);
-    }
-    Ok(hidden)
+    Ok(Redacted { page: redacted, session: Some(packed.manifest.secrets) })
 }
 
 /// Counts what goes through.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use transcript::Session;
 use transcript::format::secret::{Cover, Redactor};
 use transcript::format::time::Time;
-use viewer::{Changes, Earlier, Secrets, Server, Serving, Survey};
-use workshop::store::{Journal, State, Was};
+use viewer::{Changes, Descent, Earlier, Secrets, Server, Serving, Survey};
+use workshop::store::{Entry, Journal, State, Was};
 
 use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
@@ -48,23 +48,38 @@ pub(crate) struct ViewCommandArgs {
 #[derive(Debug)]
 struct Journaled(Option<Journal>);
 
-impl Changes for Journaled {
-    fn before(&self, session: &Path) -> Vec<Earlier> {
+impl Journaled {
+    fn entries(&self) -> impl Iterator<Item = Entry> {
         let entries = self.0.as_ref().and_then(|journal| journal.entries().ok());
         let entries = entries.into_iter().flatten();
-        let kept = entries.filter(|entry| !matches!(entry.state, State::Damaged(_)));
-        kept.flat_map(|entry| {
-            let items = entry.items.iter().filter(|item| item.path == session);
-            let old = items.filter_map(|item| match &item.was {
-                Was::There { copy, .. } => Some(entry.folder.join(&copy.name)),
-                Was::Nothing => None,
-            });
-            let (name, what, time) = (&entry.name, &entry.what, Time(entry.time));
-            let earlier =
-                old.map(|path| Earlier { name: name.clone(), what: what.clone(), time, path });
-            earlier.collect::<Vec<_>>()
-        })
-        .collect()
+        entries.filter(|entry| !matches!(entry.state, State::Damaged(_)))
+    }
+}
+
+impl Changes for Journaled {
+    fn before(&self, session: &Path) -> Vec<Earlier> {
+        self.entries()
+            .flat_map(|entry| {
+                let items = entry.items.iter().filter(|item| item.path == session);
+                let old = items.filter_map(|item| match &item.was {
+                    Was::There { copy, .. } => Some(entry.folder.join(&copy.name)),
+                    Was::Nothing => None,
+                });
+                let (name, what, time) = (&entry.name, &entry.what, Time(entry.time));
+                let earlier =
+                    old.map(|path| Earlier { name: name.clone(), what: what.clone(), time, path });
+                earlier.collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    fn descents(&self, session: &str) -> Vec<Descent> {
+        let made = self.entries().filter_map(|entry| {
+            let made = entry.made.filter(|made| *made != entry.session)?;
+            let (what, time) = (entry.what, Time(entry.time));
+            Some(Descent { what, time, origin: entry.session, made })
+        });
+        made.filter(|one| one.origin == session || one.made == session).collect()
     }
 }
 

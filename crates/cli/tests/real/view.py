@@ -258,10 +258,24 @@ class Lab:
         assert not page.context.dialogs and not page.context.outside, (page.context.dialogs, page.context.outside)
 
 
+def until(page, what, arg=None):
+    """Until a function of the page returns something, or a promise of it: `wait_for_function` takes any promise for that."""
+    for _ in range(PATIENCE // 50):
+        if page.evaluate(what, arg):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"not in time: {what}")
+
+
 def settled(page):
     """Until the page has done what keys and scrolling have asked for, and has drawn it."""
-    page.wait_for_function("""() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(
+    until(page, """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(
         () => done(document.querySelector('#windows')?.getAttribute('aria-busy') !== 'true'))))""")
+
+
+def copied(page, *words):
+    """Until the clipboard has these words."""
+    until(page, "(words) => navigator.clipboard.readText().then((text) => words.every((one) => text.includes(one)))", list(words))
 
 
 def press(page, *keys):
@@ -341,11 +355,11 @@ def test_panels(lab):
     page.keyboard.press("Escape")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".pair .copy").first.click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.includes('> '))")
+    copied(page, "> ")
     lab.shot(page, "compare")
     page.go_back()
     page.locator(".panel[data-name=branches] summary").first.click()
-    page.locator(".panel[data-name=branches] a", has_text="from line").first.click()
+    page.locator(".panel[data-name=branches] a", has_text="A dead end").first.click()
     page.get_by_text("nobody continues here").wait_for()
     page.get_by_text("This branch is a dead end").wait_for()
 
@@ -383,8 +397,8 @@ def test_links_keys_and_find(lab):
     press(page, "g")
     page.locator("#turn-1 .copy").click()
     page.get_by_text("Copied", exact=True).wait_for()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert "> Please fix the parser" in copied and "ghp_a1B2" not in copied, copied[:200]
+    turn = page.evaluate("navigator.clipboard.readText()")
+    assert "> Please fix the parser" in turn and "ghp_a1B2" not in turn, turn[:200]
     page.locator("#turn-1 .fork").click()
     assert "fork 11111111-1111-4111-8111-111111111111 --at 1" in page.locator("#show pre").inner_text()
     page.keyboard.press("Escape")
@@ -402,10 +416,10 @@ def test_links_keys_and_find(lab):
     agent.get_by_text("The sub-agent saw everything").wait_for()
     # A sub-agent that is open in place copies its turn, and the key the turn around it.
     agent.locator(".turn .copy").first.click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.includes('The sub-agent saw everything'))")
+    copied(page, "The sub-agent saw everything")
     page.evaluate("document.querySelector('.at-item')?.classList.remove('at-item'); document.querySelector('.agent').closest('.item').classList.add('at-item')")
     press(page, "c")
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => !text.includes('The sub-agent saw everything'))")
+    until(page, "() => navigator.clipboard.readText().then((text) => !text.includes('The sub-agent saw everything'))")
     page.locator(".compaction summary").first.click()
     page.get_by_text("no longer sent to the model").wait_for()
     page.locator(".receipt > summary").first.click()
@@ -653,7 +667,86 @@ def test_timeline_and_context(lab):
     # The command that resumes it.
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".resume button").click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.endsWith('resume 11111111-1111-4111-8111-111111111111'))")
+    until(page, "() => navigator.clipboard.readText().then((text) => text.endsWith('resume 11111111-1111-4111-8111-111111111111'))")
+
+
+def below_the_bar(page, what):
+    """Until something begins right below what stays at the top; a narrow window has no field there until words are looked for."""
+    settled(page)
+    bar = ".find" if page.evaluate("getComputedStyle(document.querySelector('.find')).position") == "sticky" else ".top"
+    until(page, """([what, bar]) => {
+        const top = document.querySelector(what)?.getBoundingClientRect().top - document.querySelector(bar).getBoundingClientRect().bottom;
+        return top >= 0 && top < 40; }""", [what, bar])
+
+
+def test_jumps_lead_below_the_bar(lab):
+    out = lab.work / "jumps.html"
+    assert lab.quipu("export", "html", "11111111", "-o", str(out)).returncode == 0
+    for is_file, width in [(False, 1280), (False, 390), (True, 1280), (True, 390)]:
+        page = lab.page(out.as_uri() if is_file else lab.serve("11111111"))
+        page.set_viewport_size({"width": width, "height": 900})
+        page.locator("#windows .item").first.wait_for()
+        session = page.url.split("#")[0]
+        page.goto("about:blank")
+        page.goto(session + "#turn-30")
+        below_the_bar(page, "#turn-30")
+        page.evaluate("scrollBy(0, 777)")
+        settled(page)
+        first = "() => { const one = [...document.querySelectorAll('#windows .item[id]')].find((one) => one.getBoundingClientRect().top > 100); return [one.id, one.getBoundingClientRect().top]; }"
+        name, top = page.evaluate(first)
+        # Hits stay: Enter leads to the next one.
+        page.keyboard.press("/")
+        page.keyboard.type("Answer 7")
+        page.locator("#found a", has_text="Answer 70").wait_for()
+        page.locator("#found a", has_text="Answer 7:").click()
+        for key, number in [(None, "7"), ("Enter", "70"), ("Enter", "71"), ("Shift+Enter", "70")]:
+            if key:
+                if number == "70" and key == "Enter":
+                    # The list is there again.
+                    page.keyboard.press("/")
+                    page.locator("#found a", has_text="Answer 70").wait_for()
+                page.keyboard.press(key)
+            page.locator(".target", has_text=f"Answer {number}:").wait_for()
+            below_the_bar(page, ".target")
+            assert page.locator("#hit").inner_text() == f"{['7', '70', '71'].index(number) + 1} of 11"
+        # The way back leads to where one was; in a narrow window, that was the field.
+        for _ in range(4):
+            page.go_back()
+            settled(page)
+        if width == 1280:
+            until(page, "([name, top]) => Math.abs(document.getElementById(name)?.getBoundingClientRect().top - top) < 2", [name, top])
+        lab.clean(page)
+        page.context.close()
+
+
+def test_errors_are_found_wherever_they_are(lab):
+    session = Session(sessionId="5e5e5e5e-1111-4111-8111-111111111111")
+    for number in range(60):
+        session.prompt(f"Question {number}")
+        if number in (3, 40):
+            session.call("Bash", {"command": f"try {number}"}, "Exit code 1", error=True)
+            session.call("Edit", {"file_path": "/w/demo/a.rs", "old_string": "old way", "new_string": "new way"}, "The text was not found", error=True)
+        session.answer(text(f"Answer {number}: " + "words " * 300))
+    session.write(lab.home / "projects" / "-w-demo" / "5e5e5e5e-1111-4111-8111-111111111111.jsonl")
+    out = lab.work / "errors.html"
+    assert lab.quipu("export", "html", "5e5e5e5e", "-o", str(out)).returncode == 0
+    for url in [lab.serve("5e5e5e5e"), out.as_uri()]:
+        page = lab.page(url)
+        page.locator("#windows .item").first.wait_for()
+        press(page, "g")
+        for wanted in ["try 3", "a.rs", "try 40", "a.rs"]:
+            press(page, "x")
+            item = page.locator("details.call.bad.at-item", has_text=wanted)
+            item.wait_for()
+            # What it was to do has its usual form; the focus is on it, so Enter opens it.
+            page.keyboard.press("Enter")
+            item.locator("pre.code[data-lang=sh], pre.code, .diff del", has_text=wanted if "try" in wanted else "old way").first.wait_for()
+        press(page, "x")
+        page.get_by_text("No error below this.").wait_for()
+        press(page, "p", "n", "n")
+        assert page.locator(".at-item").get_attribute("id") == "turn-43"
+        lab.clean(page)
+        page.context.close()
 
 
 def test_without_a_mouse(lab):
@@ -764,19 +857,31 @@ def test_forks_and_changes_are_compared(lab):
     panel.get_by_text("Related sessions").wait_for()
     panel.locator("li", has_text=fork.stem[:8]).locator("a", has_text="compare").click()
     page.get_by_text("The same up to turn 2").wait_for()
-    page.locator("details summary", has_text="2 turns that are the same").click()
+    page.locator("details summary", has_text="2 turns the same: A 1-2, B 1-2").click()
     page.get_by_text("Kin question 1").wait_for()
     page.get_by_role("link", name="Compare", exact=True).click()
     page.locator("input[name=a]").fill(ours.stem[:8])
     page.locator("input[name=b]").fill(fork.stem[:8])
     page.get_by_role("button", name="Compare").click()
-    page.get_by_text("they part at turn 3").wait_for()
+    page.get_by_text("The same up to turn 2, where B ends").wait_for()
     page.get_by_text("1 only in A, 0 only in B").wait_for()
+    # What was made from it, and what that was made from.
     page.goto(session)
+    panel.locator("summary").first.click()
+    panel.locator("li", has_text="fork made " + ours.stem[:8]).locator("a").first.click()
+    page.wait_for_url(lambda url: url != session)
+    page.get_by_text("Kin answer").first.wait_for()
+    panel.locator("summary").first.click()
+    panel.locator("li", has_text="made by fork from " + path.stem[:8]).locator("a").first.click()
+    page.wait_for_url(session)
     panel.locator("summary").first.click()
     panel.get_by_text("Before changes").wait_for()
     panel.locator("li", has_text="before drop").locator("a", has_text="compare").click()
     page.get_by_text("they part at turn 3").wait_for()
+    # Turns that are the same after a difference are there, too, and the sides are named.
+    page.locator("details.same", has_text="1 turn the same: A 4, B 3").wait_for()
+    heads = page.locator(".heads > div").all_inner_texts()
+    assert ["before drop, " in head for head in heads] == [True, False] and "as it is now" in heads[1], heads
     page.locator(".pair details", has_text="Kin question 2").first.locator("summary").click()
     page.get_by_text("Kin answer 2").first.wait_for()
     lab.clean(page)
@@ -861,19 +966,22 @@ def test_a_long_file(lab):
     assert pages.count() > 3 and page.locator("details.page[open]").count() == 1
     assert page.evaluate("document.querySelectorAll('.page[open] *').length") < 5000
     # Reading on opens the next page.
-    page.keyboard.press("G")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
     page.wait_for_function("() => document.querySelectorAll('details.page[open]').length > 1")
+    # A jump to the end opens the last one.
+    press(page, "g", "G")
+    page.wait_for_function("() => { const last = [...document.querySelectorAll('#windows > :not(.dead)')].at(-1); return last.open && last.getBoundingClientRect().bottom < innerHeight + 5; }")
     # Found in a page that is closed.
     page.evaluate("scrollTo(0, 0)")
     page.locator("#find").fill("Long answer 480 ")
-    page.locator("#found [role=status]", has_text="1 hit").wait_for()
+    page.locator("#found p", has_text="1 hit").wait_for()
     page.locator("#found a").first.click()
-    page.get_by_text("Long answer 480 ").first.wait_for()
+    page.locator("#windows").get_by_text("Long answer 480 ").first.wait_for()
     settled(page)
     assert page.locator(".target").evaluate("(one) => one.closest('details.page').open && one.getBoundingClientRect().top < innerHeight")
     # A list of hits that is cut says so.
     page.locator("#find").fill("oftenword")
-    page.locator("#found [role=status]", has_text="500 hits").wait_for()
+    page.locator("#found p", has_text="500 hits").wait_for()
     assert page.locator("#found li").count() == 100
     page.locator("#found", has_text="and 400 more").wait_for()
     page.keyboard.press("Escape")
@@ -886,7 +994,8 @@ def test_a_long_file(lab):
     page.locator("#turn-451.at-item").wait_for()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#turn-451 .copy").click()
-    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.includes('> Long question 450') && text.includes('Long answer 450') && !text.includes('451 oftenword'))")
+    copied(page, "> Long question 450", "Long answer 450")
+    assert "451 oftenword" not in page.evaluate("navigator.clipboard.readText()")
     page.goto(out.as_uri() + "#turn-8")
     page.wait_for_function("() => document.getElementById('turn-8').getBoundingClientRect().top >= 0")
     edit = page.locator("details.call").first
@@ -1041,7 +1150,7 @@ def test_file(lab):
     # Dead ends are below the conversation, folded, and the panel leads there.
     assert page.locator("details.page.dead").count() == 1 and page.locator("details.page.dead[open]").count() == 0
     page.locator(".panel[data-name=branches] summary").first.click()
-    page.locator(".panel[data-name=branches] a", has_text="from line").first.click()
+    page.locator(".panel[data-name=branches] a", has_text="A dead end").first.click()
     page.locator("details.page.dead[open]").get_by_text("nobody continues here").wait_for()
     page.goto(path.as_uri() + "#turn-60")
     page.wait_for_function("() => (() => { const top = document.getElementById('turn-60').getBoundingClientRect().top; return top >= 0 && top < 300; })()")
@@ -1202,7 +1311,7 @@ def test_axe(lab):
                 if one["impact"] in ("serious", "critical"):
                     bad.append(f"{scheme} {what}: {one['id']} {one['nodes'][0]['html'][:140]} {one['nodes'][0].get('failureSummary', '')[:200]}")
         page.locator(".panel[data-name=branches] summary").first.click()
-        dead = root + page.locator(".panel[data-name=branches] a", has_text="from line").first.get_attribute("href").split("/", 2)[2]
+        dead = root + page.locator(".panel[data-name=branches] a", has_text="A dead end").first.get_attribute("href").split("/", 2)[2]
         for address in [session, session + "?turn=1", dead, session + "?flow=a0", root, root + "usage", root + "usage?by=model", root + "compare", root + "compare?a=11111111&b=00000003", path.as_uri()]:
             page.goto(address)
             settled(page)

@@ -78,7 +78,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const AROUND: usize = 3;
 
 /// The tools that touch files.
-const TOUCHING: [&str; 6] = ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Update"];
+pub(super) const TOUCHING: [&str; 6] =
+    ["Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Update"];
 
 /// The file that a call touched, if its tool touches files. `output` is the result as the model got
 /// it.

@@ -119,7 +119,7 @@ impl<'a, W: Write> Writer<'a, W> {
             Role::Output | Role::Hook | Role::Reminder => self.fenced("", &text, "")?,
             Role::Summary => self.folded("Summary of the conversation before", &text)?,
             Role::Interrupt => writeln!(self.out, "*{}*\n", plain(&one_line(&text, 200)))?,
-            Role::Prompt | Role::Queued => {
+            Role::Prompt | Role::Queued | Role::Notification | Role::Peer => {
                 for line in text.lines() {
                     writeln!(self.out, "{}", format!("> {line}").trim_end())?;
                 }

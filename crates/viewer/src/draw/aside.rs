@@ -30,11 +30,14 @@ impl Drawing<'_> {
     /// What a call is about; paths below the session's folder without it.
     pub(super) fn about(&self, call: &Call) -> String {
         let about = self.masked(&call.about);
+        self.below_cwd(&about).to_owned()
+    }
+
+    /// A path below the session's folder without it; any other text as it is.
+    pub(crate) fn below_cwd<'t>(&self, text: &'t str) -> &'t str {
         let cwd = self.opened.seen.cwd.as_deref().filter(|cwd| cwd.len() > 1);
-        match cwd.and_then(|cwd| about.strip_prefix(cwd)?.strip_prefix('/')) {
-            Some(inside) if !inside.is_empty() => inside.to_owned(),
-            _ => about,
-        }
+        let inside = cwd.and_then(|cwd| text.strip_prefix(cwd)?.strip_prefix('/'));
+        inside.filter(|inside| !inside.is_empty()).unwrap_or(text)
     }
 
     pub(super) fn event(&self, flow: &Flow, event: &EventView) -> Markup {
@@ -46,7 +49,8 @@ impl Drawing<'_> {
             return html! { span.at id=(anchor) {} };
         }
         let text = self.masked(&event.text);
-        html! { p.item.event id=(anchor) { (line(&text, 400)) (self.tools(flow, event.line)) } }
+        html! { p.item.event id=(anchor) { (line(&text, 400)) " " (self.made_at(flow, event.line))
+        (self.tools(flow, event.line)) } }
     }
 
     /// A compaction, and what was lost by it.
@@ -76,6 +80,7 @@ impl Drawing<'_> {
                         @if let Some(tokens) = &tokens { span { (tokens) } }
                         span { (count(lost.len(), "turn")) " summed up" }
                         @if kept > 0 { span { (count(kept, "record")) " kept word for word" } }
+                        (self.made_at(flow, event.line))
                     }
                 }
                 @if is_live { (receipt::folded(self, boundary.row)) }

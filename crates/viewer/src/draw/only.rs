@@ -56,8 +56,12 @@ impl Only {
         match (self, item) {
             (Only::Everything, _) | (_, Item::Answer(_)) => true,
             (_, Item::Message(message)) => {
-                matches!(message.role, Role::Prompt | Role::Queued)
-                    || self == Only::Talk && matches!(message.role, Role::Summary | Role::Interrupt)
+                matches!(message.role, Role::Prompt | Role::Queued | Role::Peer)
+                    || self == Only::Talk
+                        && matches!(
+                            message.role,
+                            Role::Summary | Role::Interrupt | Role::Notification
+                        )
             }
             (_, Item::Event(event)) => event.compaction.is_some(),
             (Only::Talk, Item::Block(block)) => matches!(block.piece, Some(Piece::Text { .. })),

@@ -8,7 +8,7 @@ use transcript::conversation::view;
 use super::Drawing;
 use crate::escape::{T, line};
 use crate::opened::{Flow, FlowName};
-use crate::words::{cost, short, span, time};
+use crate::words::{cost, short, span, time, tokens, wrote};
 
 impl Drawing<'_> {
     pub(super) fn turn_head(&self, flow: &Flow, number: usize) -> Markup {
@@ -27,8 +27,8 @@ impl Drawing<'_> {
                         @if end.0 - begin.0 >= 1_000 { span { (span(end.0 - begin.0)) } }
                     }
                     @if spent.usage.output > 0 {
-                        span title="tokens read and written" {
-                            (short(spent.usage.read())) " in, " (short(spent.usage.output)) " out"
+                        span title=(tokens(spent.usage)) {
+                            (short(spent.usage.read())) " in, " (wrote(spent.usage)) " out"
                         }
                     }
                     @if let Some(calls) = calls_of(flow, table, number).filter(|_| self.has_tools()) {

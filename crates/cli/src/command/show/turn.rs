@@ -160,7 +160,7 @@ fn write_message(
             return page.line(&[styled(BAD, one_line(text))]);
         }
         Role::Queued => "while it works: ",
-        Role::Prompt => "",
+        Role::Prompt | Role::Notification | Role::Peer => "",
     };
     apart(page, before, Apart::Prompt)?;
     let lead = Lead::all(styled(PROMPT, "▌ "));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::piece::texts;
 use super::{Piece, Raw, is_false, text};
 use crate::conversation::agents::{Owner, WithAgents};
-use crate::conversation::diff::{Action, FileChange, touched_by};
+use crate::conversation::diff::{Action, FileChange, TOUCHING, touched_by};
 use crate::conversation::id::AgentId;
 use crate::conversation::table::BlockId;
 use crate::conversation::tool;
@@ -106,6 +106,19 @@ impl Call {
             agents: started.iter().map(|at| session.agents[*at].id.clone()).collect(),
             started,
         })
+    }
+
+    /// What a call that failed was to change in a file.
+    pub fn attempt(&self) -> Option<FileChange> {
+        self.result.as_ref().filter(|result| result.error)?;
+        let input = Json::parse(self.input.as_str().as_bytes())?;
+        let attempt = touched_by(&self.tool, input, None, "");
+        attempt.filter(|file| file.action != Action::Read)
+    }
+
+    /// Whether it is about a file: then its path is what [`about`](Call::about) says.
+    pub fn is_about_file(&self) -> bool {
+        TOUCHING.contains(&self.tool.as_str())
     }
 
     /// Whether the middle of a text of the call or of its result is missing.

@@ -54,10 +54,14 @@ pub struct MessageView {
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A person, another session, or a finished task.
+    /// A person.
     Prompt,
     /// The same, while the model was working.
     Queued,
+    /// The client, about a task in the background.
+    Notification,
+    /// Another session or agent.
+    Peer,
     /// The output of a command.
     Output,
     /// The summary of a compaction.
@@ -234,7 +238,9 @@ impl Item {
             Item::Message(message) => match message.role {
                 Role::Reminder => is_full && !message.is_empty(),
                 Role::Output | Role::Summary | Role::Hook => !message.is_empty(),
-                Role::Prompt | Role::Queued | Role::Interrupt => true,
+                Role::Prompt | Role::Queued | Role::Notification | Role::Peer | Role::Interrupt => {
+                    true
+                }
             },
             Item::Answer(_) => false,
             Item::Block(BlockView { is_filler: true, .. }) if !is_full => false,
@@ -272,6 +278,8 @@ impl MessageView {
                 Some(Input::Hook) => Role::Hook,
                 Some(Input::Meta | Input::Preface) => Role::Reminder,
                 Some(Input::Interrupt) => Role::Interrupt,
+                Some(Input::Notification) => Role::Notification,
+                Some(Input::Peer) => Role::Peer,
                 Some(Input::Queued) | None => Role::Queued,
                 Some(_) => Role::Prompt,
             },
