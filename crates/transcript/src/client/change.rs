@@ -61,6 +61,7 @@ use crate::client::check::{Case, Code, Finding, Judged, Verdict};
 use crate::client::context::{Context, count_sent};
 use crate::client::history::{History, Refusal, Rules, outline};
 use crate::conversation::Conversation;
+use crate::conversation::lineage::session_id;
 use crate::conversation::table::{AnswerId, BlockId, RowId};
 use crate::error::AtPath;
 use crate::format::entry::Kind;
@@ -155,6 +156,12 @@ impl Subject {
             From::new(file, from).read_to_end(&mut more)?;
             Ok(more)
         })
+    }
+
+    /// The id that its records have.
+    pub fn session_id(&self) -> String {
+        let conversation = self.conversation();
+        session_id(&conversation.path, &conversation.table)
     }
 
     /// Whether its clients keep a title also as the name of the agent: it has such a name, or its
