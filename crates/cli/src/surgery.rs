@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::prices;
 use crate::text::{count, size};
 use crate::world::World;
-pub(crate) use cold::when_cold;
+pub(crate) use cold::{Waited, planned, when_cold};
 pub(crate) use price::{PriceJson, PriceOfChange};
 pub(crate) use redacted::{KindCount, Redacted, SpotCount, StandJson};
 use report::ChangeReport;
