@@ -129,7 +129,7 @@ impl Workshop {
         if policy.place == Place::InPlace && policy.mode == Mode::Write {
             self.lock(&job.session.path, policy.verb.name())?;
             if policy.force == Force::Never {
-                live::refuse_if_live(job.session, self.now)?;
+                self.refuse_if_live(job.session)?;
             }
         }
         let copies = job.copies()?;
