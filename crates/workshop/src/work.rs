@@ -26,7 +26,7 @@ use crate::job::{Force, Job, Made, Mode, Place, Temp, Verb};
 use crate::output::Output;
 use crate::redact::{Fates, Others};
 use crate::store::{self, Begun, Deed, KeptBy, Leftovers, Ready, Real};
-use crate::title::title;
+use crate::title::{title, without_secrets};
 use crate::{Workshop, live};
 
 /// What a job did.
@@ -137,9 +137,7 @@ impl Workshop {
         if let Some(ids) = new_ids.filter(|_| !policy.place.is_alone()) {
             let mut found = preview(&job.session.path)?;
             if let Some(cover) = job.plan.change().cover() {
-                // A prompt is cut off there, and a part of a secret is not recognized.
-                found.prompt = None;
-                found.title = found.title.map(|title| cover.text(&title).unwrap_or(title));
+                found = without_secrets(found, cover);
             }
             let title = title(policy.verb, job.session, found);
             job.plan.change_mut().title(&title, ids.session());
