@@ -64,7 +64,7 @@ pub fn look_through(
     let mut looked = Looked::default();
     let roots = roots(session);
     for (number, one) in belongings(session).into_iter().enumerate() {
-        if matches!(one.thing, Thing::IndexRow | Thing::History) {
+        if is_of_others(one.thing) {
             continue;
         }
         if number > 0 && obstacle(&one.path, &roots).is_some() {
@@ -77,6 +77,12 @@ pub fn look_through(
         }
     }
     Ok(looked)
+}
+
+/// Whether a file has lines of other sessions, too, and is looked at only if all places are.
+fn is_of_others(thing: Thing) -> bool {
+    // A plan is shared with copies of the session only.
+    thing.is_shared() && thing != Thing::Plan
 }
 
 /// Looks through a file that belongs to a session, and through its name.
@@ -169,7 +175,7 @@ pub(crate) fn write(
 /// The bytes of a file that names its session, with new ids; `None` if it is too long to name one,
 /// or of a kind that does not.
 pub(crate) fn mapped(thing: Thing, from: &Path, ids: &Renames) -> io::Result<Option<Vec<u8>>> {
-    let is_its = matches!(thing, Thing::AgentMeta | Thing::Todos | Thing::SideFile);
+    let is_its = matches!(thing, Thing::AgentMeta | Thing::Todos | Thing::Task | Thing::SideFile);
     if !is_its || files::metadata(from)?.len() > limit::SIDECAR {
         return Ok(None);
     }
@@ -257,9 +263,7 @@ impl Others {
         let roots = roots(job.session);
         let inside = fs::canonicalize(job.session.folder()).unwrap_or_default();
         for one in belongings(job.session).into_iter().skip(1) {
-            if matches!(one.thing, Thing::IndexRow | Thing::History)
-                || obstacle(&one.path, &roots).is_some()
-            {
+            if is_of_others(one.thing) || obstacle(&one.path, &roots).is_some() {
                 continue;
             }
             let by = (cover.redactor(), Some(&**cover));
@@ -319,12 +323,7 @@ fn files_beside(session: &Session, to: &Path, cover: &Cover) -> Vec<(Belonging, 
         Thing::Agent | Thing::AgentMeta | Thing::ToolResult | Thing::SideFile => {
             obstacle(&one.path, &roots).is_none()
         }
-        Thing::Transcript
-        | Thing::FileHistory
-        | Thing::Todos
-        | Thing::Plan
-        | Thing::IndexRow
-        | Thing::History => false,
+        _ => false,
     };
     let placed = belongings(session).into_iter().skip(1).filter(is_its).map(|one| {
         let path = match one.path.strip_prefix(session.folder()) {

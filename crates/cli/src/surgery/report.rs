@@ -365,6 +365,11 @@ pub(crate) fn noun(thing: Thing) -> &'static str {
     match thing {
         Thing::FileHistory => "copy of an edited file|copies of edited files",
         Thing::Todos => "todo list",
+        Thing::PastedImage => "pasted image",
+        Thing::Environment => "script of a hook|scripts of hooks",
+        Thing::DebugLog => "debug log",
+        Thing::HomeFile => "other file in the home|other files in the home",
+        Thing::PastedText => "pasted text",
         Thing::History => "line in the prompt history|lines in the prompt history",
         thing => thing.name(),
     }
