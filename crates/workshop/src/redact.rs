@@ -4,6 +4,7 @@
 //! Invariants: nothing here prints a secret or returns one, not even in an error; what is written
 //! is searched again before it is put anywhere; a link that leads out of the home is not followed.
 
+mod around;
 mod elsewhere;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub struct Looked {
     pub values: Values,
     /// The files, the session's own first.
     pub files: Vec<(Thing, PathBuf, Survey)>,
+    /// What cannot be changed with the session, or is not its own: what it is, and what was seen.
+    pub around: Vec<(Stand, Survey)>,
 }
 
 impl Looked {
@@ -44,6 +47,11 @@ impl Looked {
             *times.entry(seen.kind.clone()).or_default() += 1;
         }
         times
+    }
+
+    /// Whether the session or a file of it has a secret.
+    pub fn has_own(&self) -> bool {
+        self.files.iter().any(|(.., found)| !found.seen.is_empty())
     }
 }
 
@@ -75,6 +83,10 @@ pub fn look_through(
             Err(_) if number > 0 && unreadable == Unreadable::Skip => {}
             Err(error) => return Err(error),
         }
+    }
+    let seen = around::in_project_name(session, redactor, &mut looked.values)?;
+    if !seen.is_empty() {
+        looked.around.push((Stand::ProjectFolder, Survey { seen, lines: Vec::new() }));
     }
     Ok(looked)
 }
