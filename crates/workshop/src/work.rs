@@ -275,8 +275,8 @@ impl Prepared {
         let new_ids = self.copies.as_ref().and_then(Copies::new_ids);
         let made = job.make(self.ready.first(), new_ids, rules)?;
         // What a compaction had put out of sight comes back with what was wrong with it.
-        let is_expected =
-            job.policy.verb == Verb::Uncompress && made.proof.after.verdict == Verdict::Loss;
+        let is_expected = job.policy.verb == Verb::Uncompress
+            && (made.proof.after.verdict == Verdict::Loss || job.plan.change().restores());
         if made.proof.is_worse() && !is_expected {
             return Err(Error::worse(made.proof));
         }

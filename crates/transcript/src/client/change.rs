@@ -212,10 +212,19 @@ pub struct Change {
     /// Records of another file, after everything else.
     graft: Option<Box<Graft>>,
     scraps: Scraps,
+    /// Whether the session becomes what it was before changes of ours.
+    restores: Restores,
     /// What is hidden in all of it.
     covering: Option<Box<Covering>>,
     /// Everything that the plan does, as text.
     pub deeds: Vec<Deed>,
+}
+
+/// Whether a change only takes back changes of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Restores {
+    Yes,
+    No,
 }
 
 /// What happens to bytes that are not records.
@@ -294,6 +303,7 @@ impl Change {
             end: Vec::new(),
             graft: None,
             scraps: Scraps::Stay,
+            restores: Restores::No,
             covering: None,
             deeds: Vec::new(),
         }
@@ -344,6 +354,12 @@ impl Change {
             && self.graft.is_none()
             && self.scraps == Scraps::Stay
             && !self.goes.contains(&true)
+    }
+
+    /// Whether the session becomes what it was before changes of ours. What was wrong with it then
+    /// is wrong again.
+    pub fn restores(&self) -> bool {
+        self.restores == Restores::Yes
     }
 
     /// Whether the session contains messages, and the change would remove all of them.
