@@ -43,6 +43,7 @@ fn seen(title: Option<&str>, prompt: &str, cwd: &str) -> Preview {
         title: title.map(str::to_owned),
         tag: None,
         prompt: Some(prompt.to_owned()),
+        is_prompt_cut: false,
         cwd: Some(cwd.to_owned()),
         branch: Some("main".to_owned()),
         version: Some("2.1.325".to_owned()),

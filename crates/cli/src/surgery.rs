@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::prices;
 use crate::text::{count, size};
 use crate::world::World;
-pub(crate) use cold::when_cold;
+pub(crate) use cold::{Waited, planned, when_cold};
 pub(crate) use price::{PriceJson, PriceOfChange};
 pub(crate) use redacted::{KindCount, Redacted, SpotCount, StandJson};
 use report::ChangeReport;
@@ -194,6 +194,26 @@ pub(crate) fn tell(world: &mut World, notices: &[Notice]) -> Result<(), Failure>
         world.out.note(&text)?;
     }
     Ok(())
+}
+
+/// Like [`carry_out_and`], for a session that stays as it is.
+pub(crate) fn unchanged_and(
+    world: &mut World,
+    job: &Job<'_>,
+    target: &Target,
+    proof: Proof,
+    then: impl FnOnce(&mut World, &Job<'_>, &mut Outcome) -> Result<Option<Redacted>, Failure>,
+) -> Result<(), Failure> {
+    let (copies, left) = (None, Vec::new());
+    let mut outcome = Outcome { proof, done: Done::Unchanged, session: None, copies, left };
+    let redacted = then(world, job, &mut outcome)?;
+    let prices = prices::in_force(world, None)?;
+    let mut report = ChangeReport::new(world, job, target, &outcome, &prices);
+    report.redacted = redacted;
+    if let Some(cover) = job.plan.change().cover() {
+        report.hide(cover);
+    }
+    report.say(world)
 }
 
 /// Reports that there is nothing to do; with `--json`, prints the proof.

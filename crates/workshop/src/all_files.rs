@@ -1,13 +1,14 @@
 //! Every file of a session that can be taken away with it: for removing, moving and packing.
 //!
-//! Invariants: only regular files that are where their names say; a link is listed as left behind,
-//! and never followed; files that several sessions share (the prompt history, the list of a
-//! project's sessions, plans) are never among them.
+//! What belongs to a session is known by `transcript::conversation::place`. Invariants: only regular
+//! files that are where their names say; a link is listed as left behind, and never followed; files
+//! that several sessions share (the prompt history, the list of a project's sessions, plans) are
+//! never among them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use transcript::conversation::place::{Session, Thing, belongings, files_below};
+use transcript::conversation::place::{Session, Thing, belongings, files_below, folder_around};
 
 use crate::error::Error;
 use crate::store::Mark;
@@ -51,26 +52,17 @@ impl AllFiles {
     /// Finds the files of a session.
     pub fn of(session: &Session) -> Result<AllFiles, Error> {
         let mut all = AllFiles::default();
-        let project = session.path.parent().unwrap_or(Path::new("")).to_owned();
         for one in belongings(session) {
-            match one.thing {
-                Thing::IndexRow | Thing::History | Thing::Plan => all.share(one.thing),
-                thing => all.take(thing, one.path, &project)?,
+            if one.thing.is_shared() {
+                all.share(one.thing);
+            } else {
+                let inside = folder_around(session, &one.path);
+                all.take(one.thing, one.path, inside)?;
             }
         }
         if all.files.first().is_none_or(|first| first.path != session.path) {
             let why = "it is a link: the file that it leads to is elsewhere".to_owned();
             return Err(Error::InUse { path: session.path.clone(), why });
-        }
-        // Scripts that a client runs: they go with the session, and nowhere else.
-        let home = project.parent().and_then(Path::parent);
-        let is_name =
-            transcript::conversation::place::safe_name(&session.id) == session.id.as_str();
-        let environment = home.map(|home| home.join("session-env").join(session.id.as_str()));
-        for path in
-            environment.filter(|_| is_name).map(|folder| walk(&folder)).into_iter().flatten()
-        {
-            all.take(Thing::SideFile, path, &project)?;
         }
         Ok(all)
     }
@@ -94,20 +86,13 @@ impl AllFiles {
         }
     }
 
-    fn take(&mut self, thing: Thing, path: PathBuf, project: &Path) -> Result<(), Error> {
+    fn take(&mut self, thing: Thing, path: PathBuf, inside: PathBuf) -> Result<(), Error> {
         let found = fs::symlink_metadata(&path).map_err(Error::unreadable(&path))?;
         if !found.is_file() {
             let why = if found.is_symlink() { "a link" } else { "not a regular file" };
             self.skipped.push((path, why));
             return Ok(());
         }
-        let inside = if path.starts_with(project) {
-            project.to_owned()
-        } else if thing == Thing::Todos {
-            path.parent().unwrap_or(project).to_owned()
-        } else {
-            path.ancestors().nth(2).unwrap_or(project).to_owned()
-        };
         self.files.push(SessionFile { thing, path, inside, mark: Mark::of_metadata(&found) });
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Copies what belongs to a session along with a new one: sub-agents, large results, copies of
-//! edited files, todo lists.
+//! Copies what belongs to a session along with a new one, as far as the new one needs it to go on
+//! (`Thing::goes_along`).
 //!
-//! Invariant: nothing outside the home is copied. A file that a link outside the home leads to is
-//! reported instead.
+//! Invariants: nothing outside the home is copied, and a file that a link outside the home leads to
+//! is reported instead; whatever is not copied is counted as left.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,7 +14,9 @@ use transcript::client::change::{self, Graft, Renames};
 use transcript::conversation::Conversation;
 use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::id::AgentId;
-use transcript::conversation::place::{Session, Thing, agents, belongings, obstacle, roots};
+use transcript::conversation::place::{
+    Session, Thing, agents, belongings, for_session, obstacle, roots,
+};
 use transcript::format::file::read_at;
 use transcript::format::limit;
 use transcript::format::secret::Cover;
@@ -110,25 +112,17 @@ impl Copies {
         let roots = roots(session);
         let gone = gone(job)?;
         for one in belongings(session).into_iter().skip(1) {
-            let agent = one.agent.as_ref().map(|agent| agent.id.to_string());
-            let stem = |path: &Path| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                name.split('.').next().unwrap_or_default().trim_start_matches("agent-").to_owned()
-            };
-            let of = agent.unwrap_or_else(|| stem(&one.path));
+            let of = agent_of(&one.path);
             let is_agent = matches!(one.thing, Thing::Agent | Thing::AgentMeta);
-            let is_left = match one.thing {
-                // A new session keeps the slug, and so the plan.
-                Thing::IndexRow | Thing::History | Thing::Plan | Thing::Transcript => true,
-                _ if is_alone => true,
-                _ => {
-                    is_agent
-                        && (job.policy.agents == Agents::None
-                            || gone.iter().any(|agent| *agent == of.as_str()))
-                }
-            };
-            if is_left {
+            let is_gone = is_agent
+                && (job.policy.agents == Agents::None
+                    || gone.iter().any(|agent| *agent == of.as_str()));
+            // A new session keeps the slug, and so the plan.
+            if !one.thing.goes_along() || is_alone || is_gone {
                 left.push(one.thing);
+                continue;
+            }
+            if is_lock(one.thing, &one.path) {
                 continue;
             }
             if let Some(why) = obstacle(&one.path, &roots) {
@@ -147,9 +141,9 @@ impl Copies {
                 let known = copies
                     .along
                     .iter()
-                    .find(|known| known.thing == Thing::Agent && stem(&known.from) == of);
+                    .find(|known| known.thing == Thing::Agent && agent_of(&known.from) == of);
                 let new = match known {
-                    Some(known) => stem(&known.to),
+                    Some(known) => agent_of(&known.to),
                     None => copies.ids.learn_agent(&of),
                 };
                 let name = one
@@ -160,9 +154,7 @@ impl Copies {
                     .replacen(&of, &new, 1);
                 one.path.with_file_name(name)
             } else {
-                let mapped =
-                    one.path.to_string_lossy().replace(session.id.as_str(), copies.ids.session());
-                PathBuf::from(mapped)
+                for_session(session, &one.path, copies.ids.session())
             };
             if one.thing == Thing::Agent {
                 copies.ids.learn(&Conversation::open(&one.path)?.table);
@@ -215,17 +207,26 @@ impl Copies {
         let folder = job.session.path.with_file_name(self.ids.session());
         for one in belongings(from).into_iter().skip(1) {
             let is_carried = match one.thing {
-                Thing::Agent | Thing::AgentMeta => one
-                    .agent
-                    .as_ref()
-                    .is_some_and(|agent| carried.iter().any(|carried| carried.id == agent.id)),
+                Thing::Agent | Thing::AgentMeta => {
+                    let agent = agent_of(&one.path);
+                    let is_carried = carried.iter().any(|carried| carried.id == *agent);
+                    // Sub-agents of other turns do not matter here.
+                    if !is_carried {
+                        continue;
+                    }
+                    true
+                }
                 Thing::ToolResult => true,
+                thing if !thing.goes_along() || is_lock(thing, &one.path) => continue,
+                // The halves of a session have the same ones.
+                _ if is_same(&counterpart(from, job.session, &one.path), &one.path)
+                    .unwrap_or(false) =>
+                {
+                    continue;
+                }
                 _ => false,
             };
-            if !is_carried {
-                continue;
-            }
-            if job.policy.place.is_alone() {
+            if !is_carried || job.policy.place.is_alone() {
                 left.push(one.thing);
                 continue;
             }
@@ -328,6 +329,26 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
         at += size;
     }
     Ok(true)
+}
+
+/// The id of the sub-agent that a file is of, or about.
+fn agent_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".jsonl").or(name.strip_suffix(".meta.json")).unwrap_or(&name);
+    name.strip_prefix("agent-").unwrap_or(name).to_owned()
+}
+
+/// Where another session has the same as a file of a session.
+fn counterpart(session: &Session, other: &Session, path: &Path) -> PathBuf {
+    match path.strip_prefix(session.folder()) {
+        Ok(below) => other.folder().join(below),
+        Err(_) => for_session(session, path, &other.id),
+    }
+}
+
+/// Whether a file only says that a client is at work in its folder: the next one makes it anew.
+pub(crate) fn is_lock(thing: Thing, path: &Path) -> bool {
+    thing == Thing::Task && path.file_name().is_some_and(|name| name == ".lock")
 }
 
 /// How many there are of each.

@@ -42,6 +42,7 @@ pub use redact::{
 pub use relocate::{Relocated, RelocatedSession, Relocation, map_session};
 pub use remove::{Removed, Removing};
 pub use sum_up::SumUpError;
+pub use title::without_secrets;
 pub use work::{Done, Notice, Outcome};
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,7 @@
 //! Whether another process is writing to a session.
+//!
+//! Invariant: what this program did to a session is no sign of another one, also if it did that a
+//! moment ago.
 
 use std::fs;
 use std::path::Path;
@@ -7,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use files::Protection;
 use transcript::conversation::place::Session;
 
+use crate::Workshop;
 use crate::error::Error;
 
 /// A file that was written to this recently may be written to again.
@@ -15,17 +19,31 @@ const RECENT: Duration = Duration::from_secs(10);
 /// The maximum size of a client's file about a running session, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Refuses to touch a session that seems to be in use.
-pub(crate) fn refuse_if_live(session: &Session, now: SystemTime) -> Result<(), Error> {
-    let is_recent = || {
-        let modified = fs::metadata(&session.path).and_then(|found| found.modified());
+impl Workshop {
+    /// Refuses to touch a session that seems to be in use.
+    pub(crate) fn refuse_if_live(&self, session: &Session) -> Result<(), Error> {
+        let recent = || {
+            let why = "it was written to less than 10 seconds ago";
+            self.is_recent(&session.path).then(|| why.to_owned())
+        };
+        match user(session).or_else(recent) {
+            None => Ok(()),
+            Some(why) => Err(Error::InUse { path: session.path.clone(), why }),
+        }
+    }
+
+    /// Whether another program wrote to a file a moment ago.
+    fn is_recent(&self, path: &Path) -> bool {
         // A time in the future is recent, too.
-        modified.is_ok_and(|modified| now.duration_since(modified).unwrap_or_default() < RECENT)
-    };
-    let recent = || is_recent().then(|| "it was written to less than 10 seconds ago".to_owned());
-    match user(session).or_else(recent) {
-        None => Ok(()),
-        Some(why) => Err(Error::InUse { path: session.path.clone(), why }),
+        let is_recent =
+            |time: SystemTime| self.now.duration_since(time).unwrap_or_default() < RECENT;
+        let modified = fs::metadata(path).and_then(|found| found.modified());
+        if !modified.is_ok_and(is_recent) {
+            return false;
+        }
+        // Without a journal, nobody knows who it was.
+        let Ok(journal) = self.journal() else { return true };
+        journal.written_by_others(path, self.now).is_some_and(is_recent)
     }
 }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use transcript::conversation::place::{Session, Thing, working_directory};
+use transcript::conversation::place::{Session, Thing, slug, working_directory};
 use transcript::conversation::preview::preview;
 use transcript::format::secret::{Cover, Redactor};
 use transcript::format::threads;
@@ -32,9 +32,11 @@ pub use manifest::{Manifest, PACK_VERSION, PackedFile, PackedSession, Repository
 pub use unpack::{Became, Pack, Unpacked, UnpackedSession, Unpacking};
 
 use crate::all_files::{AllFiles, SessionFile};
+use crate::copies::is_lock;
 use crate::error::Error;
 use crate::redact::{self, Looked, Unreadable, look_through, name_without, shown_path};
 use crate::sum::Sum;
+use crate::title::without_secrets;
 use deflate::Pool;
 use zip::Writer;
 
@@ -124,10 +126,7 @@ fn one(
         for (kind, count) in hiding.looked.times() {
             *manifest.secrets.entry(kind).or_default() += count;
         }
-        if !hiding.cover.values().is_empty() {
-            // A prompt is cut off there, and a part of a secret is not recognized.
-            seen.prompt = None;
-        }
+        seen = without_secrets(seen, &hiding.cover);
     }
     let shown = |text: Option<String>| match &hiding {
         Some(hiding) => text.map(|text| hiding.cover.text(&text).unwrap_or(text)),
@@ -141,9 +140,9 @@ fn one(
     });
     let mut packed = PackedSession {
         id: session.id.to_string(),
-        title: shown(seen.title.or(seen.prompt)),
-        tag: shown(seen.tag),
-        project: shown(Some(session.project.clone())).unwrap_or_default(),
+        title: seen.title.or(seen.prompt),
+        tag: seen.tag,
+        project: project_name(session, cwd.as_deref(), hiding.as_ref().map(|one| &*one.cover)),
         cwd: shown(cwd),
         git,
         members: Vec::new(),
@@ -154,7 +153,7 @@ fn one(
     };
     left.extend(files.skipped.iter().map(|(skipped, why)| (path(skipped), *why)));
     let mut taken = HashSet::new();
-    for file in &files.files {
+    for file in files.files.iter().filter(|file| !is_lock(file.thing, &file.path)) {
         let name = name_of(session, file).map(|name| match &hiding {
             Some(hiding) => name_without(Path::new(&name), &hiding.cover).to_string_lossy().into(),
             None => name,
@@ -185,6 +184,16 @@ fn one(
         packed.members.push(member);
     }
     Ok(packed)
+}
+
+/// The name of the folder of a session's project. It is made from the path of a directory, and says
+/// what that says.
+fn project_name(session: &Session, cwd: Option<&str>, cover: Option<&Cover>) -> String {
+    let shown = |text: &str| cover.and_then(|cover| cover.text(text));
+    match cwd.and_then(shown) {
+        Some(cwd) => slug(&cwd),
+        None => shown(&session.project).unwrap_or_else(|| session.project.clone()),
+    }
 }
 
 /// What is hidden in the files of a session: exactly what `redact` hides.
@@ -221,6 +230,9 @@ fn name_of(session: &Session, file: &SessionFile) -> Option<String> {
         Thing::Transcript => return Some(manifest::transcript_name(&session.id)),
         Thing::FileHistory => format!("file-history/{}", last()?),
         Thing::Todos => format!("todos/{}", last()?),
+        Thing::Task => format!("tasks/{}", last()?),
+        Thing::PastedImage => format!("image-cache/{}", last()?),
+        thing if !thing.goes_along() => return None,
         _ => match below(&session.folder()) {
             Some(inside) => format!("files/{inside}"),
             None => format!("beside/{}", below(session.path.parent()?)?),

@@ -4,6 +4,7 @@
 //! Invariants: nothing here prints a secret or returns one, not even in an error; what is written
 //! is searched again before it is put anywhere; a link that leads out of the home is not followed.
 
+mod around;
 mod elsewhere;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub struct Looked {
     pub values: Values,
     /// The files, the session's own first.
     pub files: Vec<(Thing, PathBuf, Survey)>,
+    /// What cannot be changed with the session, or is not its own: what it is, and what was seen.
+    pub around: Vec<(Stand, Survey)>,
 }
 
 impl Looked {
@@ -44,6 +47,11 @@ impl Looked {
             *times.entry(seen.kind.clone()).or_default() += 1;
         }
         times
+    }
+
+    /// Whether the session or a file of it has a secret.
+    pub fn has_own(&self) -> bool {
+        self.files.iter().any(|(.., found)| !found.seen.is_empty())
     }
 }
 
@@ -64,7 +72,7 @@ pub fn look_through(
     let mut looked = Looked::default();
     let roots = roots(session);
     for (number, one) in belongings(session).into_iter().enumerate() {
-        if matches!(one.thing, Thing::IndexRow | Thing::History) {
+        if is_of_others(one.thing) {
             continue;
         }
         if number > 0 && obstacle(&one.path, &roots).is_some() {
@@ -76,7 +84,17 @@ pub fn look_through(
             Err(error) => return Err(error),
         }
     }
+    let seen = around::in_project_name(session, redactor, &mut looked.values)?;
+    if !seen.is_empty() {
+        looked.around.push((Stand::ProjectFolder, Survey { seen, lines: Vec::new() }));
+    }
     Ok(looked)
+}
+
+/// Whether a file has lines of other sessions, too, and is looked at only if all places are.
+fn is_of_others(thing: Thing) -> bool {
+    // A plan is shared with copies of the session only.
+    thing.is_shared() && thing != Thing::Plan
 }
 
 /// Looks through a file that belongs to a session, and through its name.
@@ -169,7 +187,7 @@ pub(crate) fn write(
 /// The bytes of a file that names its session, with new ids; `None` if it is too long to name one,
 /// or of a kind that does not.
 pub(crate) fn mapped(thing: Thing, from: &Path, ids: &Renames) -> io::Result<Option<Vec<u8>>> {
-    let is_its = matches!(thing, Thing::AgentMeta | Thing::Todos | Thing::SideFile);
+    let is_its = matches!(thing, Thing::AgentMeta | Thing::Todos | Thing::Task | Thing::SideFile);
     if !is_its || files::metadata(from)?.len() > limit::SIDECAR {
         return Ok(None);
     }
@@ -257,9 +275,7 @@ impl Others {
         let roots = roots(job.session);
         let inside = fs::canonicalize(job.session.folder()).unwrap_or_default();
         for one in belongings(job.session).into_iter().skip(1) {
-            if matches!(one.thing, Thing::IndexRow | Thing::History)
-                || obstacle(&one.path, &roots).is_some()
-            {
+            if is_of_others(one.thing) || obstacle(&one.path, &roots).is_some() {
                 continue;
             }
             let by = (cover.redactor(), Some(&**cover));
@@ -319,12 +335,7 @@ fn files_beside(session: &Session, to: &Path, cover: &Cover) -> Vec<(Belonging, 
         Thing::Agent | Thing::AgentMeta | Thing::ToolResult | Thing::SideFile => {
             obstacle(&one.path, &roots).is_none()
         }
-        Thing::Transcript
-        | Thing::FileHistory
-        | Thing::Todos
-        | Thing::Plan
-        | Thing::IndexRow
-        | Thing::History => false,
+        _ => false,
     };
     let placed = belongings(session).into_iter().skip(1).filter(is_its).map(|one| {
         let path = match one.path.strip_prefix(session.folder()) {

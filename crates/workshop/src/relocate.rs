@@ -75,7 +75,7 @@ impl Workshop {
             if what.mode == Mode::Write {
                 self.lock(&session.path, "move")?;
                 if what.force == Force::Never {
-                    live::refuse_if_live(session, self.now)?;
+                    self.refuse_if_live(session)?;
                     live::refuse_if_protected(&session.path)?;
                 }
             }

@@ -48,7 +48,7 @@ impl Workshop {
         if mode == Mode::Write {
             self.lock(&session.path, "rm")?;
             if force == Force::Never {
-                live::refuse_if_live(session, self.now)?;
+                self.refuse_if_live(session)?;
                 live::refuse_if_protected(&session.path)?;
             }
         }

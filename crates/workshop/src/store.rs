@@ -19,7 +19,7 @@ mod sweep;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use files::Attributes;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,12 @@ impl Mark {
     /// In nanoseconds since 1970.
     pub(crate) fn modified(self) -> u128 {
         self.modified
+    }
+
+    /// When it was modified.
+    pub(crate) fn time(self) -> SystemTime {
+        let nanos = u64::try_from(self.modified).unwrap_or(u64::MAX);
+        UNIX_EPOCH + Duration::from_nanos(nanos)
     }
 
     pub fn of_metadata(found: &Metadata) -> Mark {

@@ -503,6 +503,43 @@ fn what_was_written_since_is_not_lost() {
     assert_eq!(scene.files().len(), 2, "{:?}", scene.files());
 }
 
+/// What this program wrote does not count: what it replaced does, however often that was done.
+#[test]
+fn the_last_write_of_another_program_is_known() {
+    let scene = scene();
+    let others = |path: &Path| scene.journal.written_by_others(path, deed().now);
+    let wrote = |path: &Path| fs::metadata(path).unwrap().modified().ok();
+    let first = wrote(&scene.path);
+    assert_eq!(others(&scene.path), first);
+    let mut writer = fs::OpenOptions::new().append(true).open(&scene.path).unwrap();
+    for _ in 0..3 {
+        scene.replace(&mut Real).unwrap();
+        assert_eq!(others(&scene.path), first);
+    }
+    // Somebody has the first file open, and goes on with it.
+    io::Write::write_all(&mut writer, b"late\n").unwrap();
+    let oldest = scene.entries().pop().unwrap();
+    assert_eq!(others(&scene.path), wrote(&oldest.folder.join("0")));
+    append(&scene.path, b"more\n");
+    assert_eq!(others(&scene.path), wrote(&scene.path));
+    // A new file was written by nobody else; one that was moved there has its old time.
+    for (name, modified, others_wrote) in
+        [("new", 1_900_000_000, false), ("moved", 1_700_000_000, true)]
+    {
+        let ready = Ready::at(&scene.folder.path().join(name));
+        let begun = scene.journal.begin(&mut Real, deed(), std::slice::from_ref(&ready)).unwrap();
+        write(&ready.temp, NEW);
+        Real.set_modified(&ready.temp, modified * 1_000_000_000).unwrap();
+        create(&mut Real, &begun, deed(), std::slice::from_ref(&ready)).unwrap();
+        begun.settle(&mut Real).unwrap();
+        assert_eq!(others(&ready.path).is_some(), others_wrote, "{name}");
+    }
+    // Only the last hour is looked at.
+    let later = deed().now + Duration::from_secs(7_200);
+    let new = scene.folder.path().join("new");
+    assert_eq!(scene.journal.written_by_others(&new, later), wrote(&new));
+}
+
 /// A process that kept the old file open and writes to it later is noticed, and loses nothing.
 #[test]
 fn late_lines_are_counted_and_come_back() {

@@ -4,6 +4,7 @@
 
 use transcript::conversation::place::Session;
 use transcript::conversation::preview::Preview;
+use transcript::format::secret::Cover;
 
 use crate::job::Verb;
 
@@ -19,6 +20,14 @@ pub(crate) fn title(verb: Verb, session: &Session, found: Preview) -> String {
     let short = session.id.short();
     let mark = format!("{} of {short}", verb.name());
     if base.is_empty() { mark } else { format!("{mark}: {base}") }
+}
+
+/// What a session is about, without its secrets. They are hidden before anything is cut off: a part
+/// of a secret is not recognized.
+pub fn without_secrets(found: Preview, cover: &Cover) -> Preview {
+    let hide = |text: Option<String>| text.map(|text| cover.text(&text).unwrap_or(text));
+    let prompt = found.prompt.filter(|_| !found.is_prompt_cut);
+    Preview { title: hide(found.title), tag: hide(found.tag), prompt: hide(prompt), ..found }
 }
 
 /// A title without its origin; the first version of quipu put that at the end.

@@ -26,7 +26,7 @@ use crate::job::{Force, Job, Made, Mode, Place, Temp, Verb};
 use crate::output::Output;
 use crate::redact::{Fates, Others};
 use crate::store::{self, Begun, Deed, KeptBy, Leftovers, Ready, Real};
-use crate::title::title;
+use crate::title::{title, without_secrets};
 use crate::{Workshop, live};
 
 /// What a job did.
@@ -129,7 +129,7 @@ impl Workshop {
         if policy.place == Place::InPlace && policy.mode == Mode::Write {
             self.lock(&job.session.path, policy.verb.name())?;
             if policy.force == Force::Never {
-                live::refuse_if_live(job.session, self.now)?;
+                self.refuse_if_live(job.session)?;
             }
         }
         let copies = job.copies()?;
@@ -137,9 +137,7 @@ impl Workshop {
         if let Some(ids) = new_ids.filter(|_| !policy.place.is_alone()) {
             let mut found = preview(&job.session.path)?;
             if let Some(cover) = job.plan.change().cover() {
-                // A prompt is cut off there, and a part of a secret is not recognized.
-                found.prompt = None;
-                found.title = found.title.map(|title| cover.text(&title).unwrap_or(title));
+                found = without_secrets(found, cover);
             }
             let title = title(policy.verb, job.session, found);
             job.plan.change_mut().title(&title, ids.session());
@@ -277,8 +275,8 @@ impl Prepared {
         let new_ids = self.copies.as_ref().and_then(Copies::new_ids);
         let made = job.make(self.ready.first(), new_ids, rules)?;
         // What a compaction had put out of sight comes back with what was wrong with it.
-        let is_expected =
-            job.policy.verb == Verb::Uncompress && made.proof.after.verdict == Verdict::Loss;
+        let is_expected = job.policy.verb == Verb::Uncompress
+            && (made.proof.after.verdict == Verdict::Loss || job.plan.change().restores());
         if made.proof.is_worse() && !is_expected {
             return Err(Error::worse(made.proof));
         }

@@ -17,7 +17,7 @@ use workshop::{Place, Plan, Read, Verb};
 use crate::failure::Failure;
 use crate::redact::cover_of;
 use crate::select;
-use crate::surgery::{self, Target};
+use crate::surgery::{self, Target, Waited};
 use crate::text::{count, grouped, one_line, tokens};
 use crate::world::World;
 
@@ -57,11 +57,15 @@ pub(crate) struct CompressArgs {
 
 pub(crate) fn compress(world: &mut World, args: &CompressArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
-    let read = Read::open(&session, rules)?;
+    let mut read = Read::open(&session, rules)?;
     let calls = if args.keep_calls { ListCalls::List } else { ListCalls::Leave };
     let what = Compress { to: args.to, keep: KeepTurns::Last(args.keep_turns), calls };
+    // A model is asked only once nothing has to be waited for.
+    let can_be_done = args.target.when_cold && draft(&read.subject, &what).is_ok();
+    if can_be_done && surgery::when_cold(world, &session, &args.target)? == Waited::Yes {
+        read = Read::open(&session, rules)?;
+    }
     let made = plan(world, args, &session, &read.subject, &what);
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Compress, place);
@@ -100,32 +104,30 @@ fn plan(
     subject: &Subject,
     what: &Compress,
 ) -> Result<Change, Planned> {
-    let draft = match Draft::new(subject, what) {
-        Ok(draft) => draft,
-        Err(CompressError::Fits { tokens, budget }) => {
-            let text = format!(
-                "nothing to compress: the messages are ~{} tokens, not more than {}",
-                grouped(tokens),
-                grouped(budget)
-            );
-            return Err(Planned::Fits(text));
-        }
-        Err(CompressError::Read(error)) => return Err(error.into()),
-        Err(error @ CompressError::NothingBefore(_)) => {
-            return Err(Failure::usage(error.to_string(), None).into());
-        }
-        Err(CompressError::Nothing) => {
-            let hint = "`quipu check` says why, `quipu repair` may help";
-            return Err(Failure::usage("nothing would be sent of this session", Some(hint)).into());
-        }
-        Err(error @ CompressError::Small { .. }) => {
-            let hint = "ask for more tokens with `--to`";
-            return Err(Failure::usage(error.to_string(), Some(hint)).into());
-        }
-    };
+    let draft = draft(subject, what)?;
     let written = args.with.as_deref().map(|model| written_by(world, model, session, &draft));
     let written = written.transpose()?;
     Ok(draft.plan(written.as_deref())?)
+}
+
+fn draft<'a>(subject: &'a Subject, what: &Compress) -> Result<Draft<'a>, Planned> {
+    Draft::new(subject, what).map_err(|error| match error {
+        CompressError::Fits { tokens, budget } => Planned::Fits(format!(
+            "nothing to compress: the messages are ~{} tokens, not more than {}",
+            grouped(tokens),
+            grouped(budget)
+        )),
+        CompressError::Read(error) => error.into(),
+        error @ CompressError::NothingBefore(_) => Failure::usage(error.to_string(), None).into(),
+        CompressError::Nothing => {
+            let hint = "`quipu check` says why, `quipu repair` may help";
+            Failure::usage("nothing would be sent of this session", Some(hint)).into()
+        }
+        error @ CompressError::Small { .. } => {
+            let hint = "ask for more tokens with `--to`";
+            Failure::usage(error.to_string(), Some(hint)).into()
+        }
+    })
 }
 
 /// What the model is asked for.

@@ -1,7 +1,6 @@
 //! `quipu drop`: a session without some of its turns.
 
 use transcript::client::change::{Rework, TurnAction};
-use transcript::client::history::Rules;
 use workshop::{Place, Read, Verb};
 
 use crate::failure::Failure;
@@ -38,14 +37,14 @@ pub(crate) struct DropArgs {
 
 pub(crate) fn drop(world: &mut World, args: &DropArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
-    let read = Read::open(&session, Rules::newest())?;
-    let count = turns::count(&read)?;
-    let chosen = args.turns.as_ref().map(|turns| turns.among(count)).transpose()?;
-    let chosen = chosen.unwrap_or_else(|| vec![false; count]);
-    let action = |goes| if goes { TurnAction::Drop } else { TurnAction::Keep };
-    let plan =
-        Rework { turns: chosen.into_iter().map(action).collect(), branches: args.branch.clone() };
+    let plan = |read: &Read| {
+        let count = turns::count(read)?;
+        let chosen = args.turns.as_ref().map(|turns| turns.among(count)).transpose()?;
+        let chosen = chosen.unwrap_or_else(|| vec![false; count]);
+        let action = |goes| if goes { TurnAction::Drop } else { TurnAction::Keep };
+        let turns = chosen.into_iter().map(action).collect();
+        Ok(Rework { turns, branches: args.branch.clone() })
+    };
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
-    turns::rework(world, &session, read, &plan, (Verb::Drop, place), &args.target)
+    turns::rework(world, &session, plan, (Verb::Drop, place), &args.target)
 }

@@ -18,7 +18,7 @@ use workshop::{Place, Plan, Read, Verb};
 use crate::failure::Failure;
 use crate::headline::headline;
 use crate::select;
-use crate::surgery::{self, Target, turns};
+use crate::surgery::{self, Target, Waited, turns};
 use crate::text::{fit, grouped, local};
 use crate::world::World;
 use plan::{PlanVerb, parse};
@@ -49,9 +49,15 @@ const LONGEST: u64 = 16 << 20;
 
 pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
-    let read = Read::open(&session, Rules::newest())?;
-    let count = turns::count(&read)?;
+    let rules = Rules::newest();
+    let mut read = Read::open(&session, rules)?;
+    let mut count = turns::count(&read)?;
+    // Nobody should edit a plan that is refused then.
+    let is_edited = args.plan.is_none();
+    if is_edited && surgery::when_cold(world, &session, &args.target)? == Waited::Yes {
+        read = Read::open(&session, rules)?;
+        count = turns::count(&read)?;
+    }
     let made = written_plan(&read.subject)?;
     let draft = if args.plan.is_some() {
         None
@@ -116,8 +122,17 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
     }
     let plan = Rework { turns: actions, branches: Vec::new() };
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
-    turns::rework(world, &session, read, &plan, (Verb::Edit, place), &args.target)
-        .map_err(|failure| if draft.is_some() { kept(failure) } else { failure })?;
+    let rework = |read: &Read| {
+        change::rework(&read.subject, &plan).map_err(|error| kept(turns::refused(error)))
+    };
+    let mut change = rework(&read)?;
+    if !is_edited && surgery::when_cold(world, &session, &args.target)? == Waited::Yes {
+        read = Read::open(&session, rules)?;
+        change = rework(&read)?;
+    }
+    let policy = args.target.policy(Verb::Edit, place);
+    let job = surgery::job(world, &session, read, Plan::Change(change), policy);
+    surgery::carry_out(world, job, &args.target, rules).map_err(kept)?;
     if let Some(draft) = draft {
         draft.remove();
     }

@@ -32,9 +32,7 @@ pub(crate) struct ForkArgs {
 
 pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
-    let read = Read::open(&session, rules)?;
     let at = match (&args.at, &args.branch) {
         (Some(at), _) => match at.parse() {
             // A short number is a turn; ids are longer.
@@ -44,12 +42,16 @@ pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
         (None, Some(leaf)) => At::Branch(leaf.clone()),
         (None, None) => At::End,
     };
-    let change = change::fork(&read.subject, &at).map_err(|error| match error {
-        ForkError::Read(error) => error.into(),
-        other => Failure::not_found(
-            other.to_string(),
-            "`quipu turns` lists the turns, `quipu tree` the branches",
-        ),
+    let (read, change) = surgery::planned(world, &session, &args.target, |_| {
+        let read = Read::open(&session, rules)?;
+        let change = change::fork(&read.subject, &at).map_err(|error| match error {
+            ForkError::Read(error) => error.into(),
+            other => Failure::not_found(
+                other.to_string(),
+                "`quipu turns` lists the turns, `quipu tree` the branches",
+            ),
+        })?;
+        Ok((read, change))
     })?;
     let policy = args.target.policy(Verb::Fork, Place::Beside);
     let job = surgery::job(world, &session, read, Plan::Change(change), policy);

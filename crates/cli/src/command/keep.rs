@@ -1,7 +1,6 @@
 //! `quipu keep`: a session with only some of its turns.
 
 use transcript::client::change::{Rework, TurnAction};
-use transcript::client::history::Rules;
 use workshop::{Place, Read, Verb};
 
 use crate::failure::Failure;
@@ -33,12 +32,12 @@ pub(crate) struct KeepArgs {
 
 pub(crate) fn keep(world: &mut World, args: &KeepArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
-    let read = Read::open(&session, Rules::newest())?;
-    let chosen = args.turns.among(turns::count(&read)?)?;
-    let action = |stays| if stays { TurnAction::Keep } else { TurnAction::Drop };
-    let turns = chosen.into_iter().map(action).collect();
-    let plan = Rework { turns, branches: Vec::new() };
+    let plan = |read: &Read| {
+        let chosen = args.turns.among(turns::count(read)?)?;
+        let action = |stays| if stays { TurnAction::Keep } else { TurnAction::Drop };
+        let turns = chosen.into_iter().map(action).collect();
+        Ok(Rework { turns, branches: Vec::new() })
+    };
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
-    turns::rework(world, &session, read, &plan, (Verb::Keep, place), &args.target)
+    turns::rework(world, &session, plan, (Verb::Keep, place), &args.target)
 }

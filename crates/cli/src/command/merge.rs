@@ -42,23 +42,26 @@ pub(crate) struct MergeArgs {
 
 pub(crate) fn merge(world: &mut World, args: &MergeArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let from = match &args.from {
         Some(from) => select::session(world, from)?,
         None => session.clone(),
     };
     let rules = Rules::newest();
-    let read = Read::open(&session, rules)?;
-    let subject = Subject::open(&from.path, rules)?;
-    let source = GraftSource { session: from, subject, branch: args.branch.clone() };
-    let total = change::turn_count(&source).map_err(refused)?;
-    let chosen = match &args.turns {
-        Some(turns) => turns.among(total)?,
-        None => vec![true; total],
-    };
-    let numbers: Vec<usize> =
-        (1..).zip(chosen).filter(|(_, chosen)| *chosen).map(|(number, _)| number).collect();
-    let merged = change::merge(&read.subject, &session, source, &numbers).map_err(refused)?;
+    let (read, merged) = surgery::planned(world, &session, &args.target, |_| {
+        let read = Read::open(&session, rules)?;
+        let subject = Subject::open(&from.path, rules)?;
+        let (session_from, branch) = (from.clone(), args.branch.clone());
+        let source = GraftSource { session: session_from, subject, branch };
+        let total = change::turn_count(&source).map_err(refused)?;
+        let chosen = match &args.turns {
+            Some(turns) => turns.among(total)?,
+            None => vec![true; total],
+        };
+        let numbers: Vec<usize> =
+            (1..).zip(chosen).filter(|(_, chosen)| *chosen).map(|(number, _)| number).collect();
+        let merged = change::merge(&read.subject, &session, source, &numbers).map_err(refused)?;
+        Ok((read, merged))
+    })?;
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let merged = with_agents(&session, merged)?;
     let policy = args.target.policy(Verb::Merge, place);

@@ -135,7 +135,7 @@ fn report(
     let number = count(manifest.sessions.len() as u64, "session");
     page.line(&[styled(BOLD, format!("pack of {number}")), unstyled(mood)])?;
     for session in &manifest.sessions {
-        let title = session.title.as_deref().unwrap_or("(no messages)");
+        let title = session.title.as_deref().unwrap_or("(no title)");
         let short: String = session.id.chars().take(8).collect();
         let bytes = session.members.iter().map(|file| file.size).sum();
         let files = count(session.members.len() as u64, "file");

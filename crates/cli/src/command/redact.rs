@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use transcript::client::change;
 use transcript::client::history::Rules;
-use transcript::conversation::place::{Home, Session, is_agent};
+use transcript::conversation::place::{Home, Session, is_agent, is_record};
 use transcript::format::secret::{Cover, Survey};
 use workshop::{
     Done, Elsewhere, Force, Job, Looked, Mode, Outcome, Place, Plan, Policy, Read, Stand,
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::images;
 use crate::redact::MoreRules;
 use crate::select;
-use crate::surgery::{self, KindCount, Redacted, SpotCount, StandJson, Target};
+use crate::surgery::{self, KindCount, Redacted, SpotCount, StandJson, Target, Waited};
 use crate::world::World;
 
 /// Hide the secrets in a session, wherever they stand
@@ -73,11 +73,26 @@ pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure
     }
     let redactor = Arc::new(args.more.redactor(world.redact_config())?);
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
-    let read = Read::open(&session, rules)?;
-    let looked = workshop::look_through(&session, &redactor, Unreadable::Refuse)?;
+    let homes = world.homes().map(|homes| homes.list).unwrap_or_default();
+    let homes: Vec<PathBuf> = homes.into_iter().map(|home| home.root).collect();
+    let look = |world: &World| -> Result<(Read, Looked), Failure> {
+        let read = Read::open(&session, rules)?;
+        let mut looked = workshop::look_through(&session, &redactor, Unreadable::Refuse)?;
+        if args.everywhere {
+            world.workshop.look_around(&session, &redactor, &homes, &mut looked)?;
+        }
+        Ok((read, looked))
+    };
+    let (mut read, mut looked) = look(world)?;
+    let is_file = args.target.output.is_some();
+    let is_needed = is_file || looked.has_own();
+    if is_needed && surgery::when_cold(world, &session, &args.target)? == Waited::Yes {
+        (read, looked) = look(world)?;
+    }
+    let has_own = looked.has_own();
     let mut redacted = counted(&looked);
+    let is_named = looked.around.iter().any(|(what, _)| *what == Stand::ProjectFolder);
     let has_secrets = |(_, path, found): &(_, PathBuf, Survey)| {
         (!found.seen.is_empty()).then(|| (path.clone(), true))
     };
@@ -93,15 +108,30 @@ pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure
     let place = if is_in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Redact, place);
     let job = surgery::job(world, &session, read, Plan::Change(change), policy);
-    if cover.values().is_empty() && args.target.output.is_none() {
+    if cover.values().is_empty() && !is_file {
         let proof = job.proof(rules)?;
         return surgery::nothing(world, &job, &args.target, proof, "no secrets found");
     }
-    surgery::carry_out_and(world, job, &args.target, rules, |world, job, outcome| {
-        finish(world, args, job, outcome, (&cover, settled), &mut redacted)?;
+    let then = |world: &mut World, job: &Job<'_>, outcome: &mut Outcome| {
+        let project = session.path.parent().filter(|_| is_named);
+        let places = Places { homes: &homes, project };
+        finish(world, args, job, outcome, (&cover, settled, places), &mut redacted)?;
         Ok(Some(redacted))
-    })?;
-    Ok(())
+    };
+    if has_own || is_file {
+        surgery::carry_out_and(world, job, &args.target, rules, then)?;
+        return Ok(());
+    }
+    // The session itself is left alone: what stands elsewhere does not change it.
+    let proof = job.proof(rules)?;
+    surgery::unchanged_and(world, &job, &args.target, proof, then)
+}
+
+/// Where secrets may stand beside the session.
+struct Places<'a> {
+    homes: &'a [PathBuf],
+    /// The folder of the session's project, if its name has one.
+    project: Option<&'a Path>,
 }
 
 /// Does what is left after the session itself was redacted.
@@ -110,7 +140,7 @@ fn finish(
     args: &RedactArgs,
     job: &Job<'_>,
     outcome: &mut Outcome,
-    (cover, mut settled): (&Arc<Cover>, HashMap<PathBuf, bool>),
+    (cover, mut settled, places): (&Arc<Cover>, HashMap<PathBuf, bool>, Places<'_>),
     redacted: &mut Redacted,
 ) -> Result<(), Failure> {
     let is_dry = args.target.dry_run;
@@ -125,21 +155,26 @@ fn finish(
     if let Done::Written { path, .. } = &outcome.done {
         settled.insert(path.clone(), false);
     }
-    let homes = world.homes().map(|homes| homes.list).unwrap_or_default();
-    let homes: Vec<PathBuf> = homes.into_iter().map(|home| home.root).collect();
+    let homes = places.homes;
     let catalog = CatalogArgs::default().path(world).ok();
     let find = |world: &World| {
-        world.workshop.elsewhere(cover, job.session, &homes, catalog.as_deref(), &settled)
+        let found =
+            world.workshop.elsewhere(cover, job.session, homes, catalog.as_deref(), &settled);
+        let named = places
+            .project
+            .map(|project| Elsewhere { path: project.to_owned(), what: Stand::ProjectFolder });
+        let named = named.filter(|named| !found.contains(named));
+        found.into_iter().chain(named).collect::<Vec<_>>()
     };
     let mut stands = find(world);
     if job.policy.place == Place::InPlace && !is_dry {
         let mut changed = vec![job.session.path.clone()];
         if args.everywhere {
-            changed.extend(everywhere(world, &stands, job, cover, &homes, redacted)?);
+            changed.extend(everywhere(world, &stands, job, cover, homes, redacted)?);
         }
         // The catalog's texts are compressed: whether one of them is there is not seen.
         let changed: Vec<&Path> = changed.iter().map(PathBuf::as_path).collect();
-        forget_rows(world, &changed, &homes)?;
+        forget_rows(world, &changed, homes)?;
         stands = find(world);
     }
     if args.no_undo {
@@ -179,14 +214,15 @@ fn everywhere(
             sessions.extend(session_of(&one.path));
         }
         match one.what {
-            Stand::File if !is_record(&one.path, homes) => {}
+            Stand::File if !homes.iter().any(|home| is_record(home, &one.path)) => {}
             Stand::Original
             | Stand::Session
             | Stand::History
             | Stand::FileCopy
             | Stand::Draft
             | Stand::File => files.push(one.path.clone()),
-            Stand::Undo | Stand::Catalog | Stand::Images => {}
+            // The folder's name is that of a directory, which clients look for.
+            Stand::Undo | Stand::Catalog | Stand::Images | Stand::ProjectFolder => {}
         }
     }
     files.retain(|path| !sessions.contains(path));
@@ -213,15 +249,6 @@ fn session_of(path: &Path) -> Option<PathBuf> {
     let session = if top == path { top.to_owned() } else { top.with_extension("jsonl") };
     let is_one = session.extension().is_some_and(|ending| ending == "jsonl");
     (is_one && !is_agent(&session) && session.is_file()).then_some(session)
-}
-
-/// Whether a file of a home records what happened, and is neither settings nor the user's own work.
-fn is_record(path: &Path, homes: &[PathBuf]) -> bool {
-    const FOLDERS: [&str; 7] =
-        ["debug", "paste-cache", "plans", "session-env", "shell-snapshots", "tasks", "todos"];
-    let below = homes.iter().find_map(|home| path.strip_prefix(home).ok());
-    let first = below.and_then(|below| below.components().next());
-    first.is_some_and(|first| FOLDERS.iter().any(|name| first.as_os_str() == *name))
 }
 
 /// Redacts another session, in its place. Returns the name of the change.
@@ -259,14 +286,16 @@ fn counted(looked: &Looked) -> Redacted {
     for (kind, secrets) in looked.values.kinds() {
         redacted.kinds.push(KindCount { kind: kind.to_owned(), secrets, times: 0 });
     }
-    for (thing, _, found) in &looked.files {
+    let files = looked.files.iter().map(|(thing, _, found)| (thing.name(), found));
+    let around = looked.around.iter().map(|(what, found)| (what.name(), found));
+    for (file, found) in files.chain(around) {
         for seen in &found.seen {
             if let Some(one) = redacted.kinds.iter_mut().find(|one| one.kind == seen.kind) {
                 one.times += 1;
             } else {
                 redacted.kinds.push(KindCount { kind: seen.kind.clone(), secrets: 0, times: 1 });
             }
-            let (file, place) = (thing.name(), seen.spot.name());
+            let place = seen.spot.name();
             let known =
                 redacted.places.iter_mut().find(|one| one.file == file && one.place == place);
             match known {

@@ -35,14 +35,18 @@ const LONGEST: usize = 500;
 
 pub(crate) fn rename(world: &mut World, args: &RenameArgs) -> Result<(), Failure> {
     let title = args.title.split_whitespace().collect::<Vec<_>>().join(" ");
-    if title.is_empty() || title.chars().any(char::is_control) || title.chars().count() > LONGEST {
-        let hint = format!("1 to {LONGEST} characters, without control characters");
+    let has_control = args.title.chars().any(char::is_control);
+    if title.is_empty() || has_control || title.chars().count() > LONGEST {
+        let hint = format!("1 to {LONGEST} characters on one line, without control characters");
         return Err(Failure::usage("that cannot be a title", Some(&hint)));
     }
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
     let is_same = preview(&session.path)?.title.as_ref() == Some(&title);
+    let is_nothing = is_same && args.target.output.is_none();
+    if !is_nothing {
+        surgery::when_cold(world, &session, &args.target)?;
+    }
     let read = Read::open(&session, rules)?;
     let mut change = change::clone(&read.subject);
     if !is_same {
@@ -53,7 +57,7 @@ pub(crate) fn rename(world: &mut World, args: &RenameArgs) -> Result<(), Failure
     }
     let policy = args.target.policy(Verb::Rename, Place::InPlace);
     let job = surgery::job(world, &session, read, Plan::Change(change), policy);
-    if is_same && args.target.output.is_none() {
+    if is_nothing {
         let proof = job.proof(rules)?;
         let text = format!("its title is already `{}`", one_line(&title));
         return surgery::nothing(world, &job, &args.target, proof, &text);

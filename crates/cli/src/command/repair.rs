@@ -7,7 +7,7 @@ use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery::{self, Target};
+use crate::surgery::{self, Target, Waited};
 use crate::version;
 use crate::world::World;
 
@@ -36,15 +36,21 @@ pub(crate) struct RepairArgs {
 pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure> {
     let rules = version::asked(world, &args.version, version::USUAL)?.rules;
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
-    let read = Read::open(&session, rules)?;
-    let repaired = change::repair(&read.subject, rules, &mut tempfile::tempfile)?;
-    let is_nothing = repaired.source.is_none() && repaired.change.is_nothing();
+    let plan = || -> Result<_, Failure> {
+        let read = Read::open(&session, rules)?;
+        let repaired = change::repair(&read.subject, rules, &mut tempfile::tempfile)?;
+        // A file that the user named gets the session as it is.
+        let has_none = repaired.source.is_none() && repaired.change.is_nothing();
+        Ok((read, repaired, has_none && args.target.output.is_none()))
+    };
+    let (mut read, mut repaired, mut is_nothing) = plan()?;
+    if !is_nothing && surgery::when_cold(world, &session, &args.target)? == Waited::Yes {
+        (read, repaired, is_nothing) = plan()?;
+    }
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Repair, place);
     let job = surgery::job(world, &session, read, Plan::Repaired(Box::new(repaired)), policy);
-    // A file that the user named gets the session as it is.
-    if is_nothing && args.target.output.is_none() {
+    if is_nothing {
         let before = &job.read.subject;
         let findings = before.findings()?;
         let mut worst = findings.iter().filter(|one| one.severity >= Severity::Loss);

@@ -198,6 +198,7 @@ fn shared_noun(thing: Thing) -> &'static str {
     match thing {
         Thing::History => "its lines in the prompt history",
         Thing::Plan => "its plan",
+        Thing::PastedText => "texts pasted into its prompts",
         _ => "its row in the project's list of sessions",
     }
 }

@@ -105,10 +105,13 @@ fn show(
     let cover = Cover::new(redactor, looked.values);
     let shown = |path: &Path| shown_path(path, &cover).display().to_string();
     let mut found: Vec<FoundJson<'_>> = Vec::new();
-    for (thing, path, seen) in looked.files.iter().filter(|(.., seen)| !seen.seen.is_empty()) {
+    let project = session.path.parent().unwrap_or(Path::new(""));
+    let files = looked.files.iter().map(|(thing, path, seen)| (thing.name(), &**path, seen));
+    let around = looked.around.iter().map(|(what, seen)| (what.name(), project, seen));
+    for (file, path, seen) in files.chain(around).filter(|(.., seen)| !seen.seen.is_empty()) {
         let path = shown(path);
         for one in &seen.seen {
-            let (file, place, line) = (thing.name(), one.spot.name(), one.line);
+            let (place, line) = (one.spot.name(), one.line);
             let path = path.clone();
             match found.last_mut() {
                 Some(last)

@@ -46,25 +46,27 @@ const WIDTH: usize = 100;
 
 pub(crate) fn split(world: &mut World, args: &SplitArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let output = args.target.output.as_deref();
     if output == Some(Path::new("-")) {
         let hint = "name a file: `-o part.jsonl` writes `part-1.jsonl` and `part-2.jsonl`";
         return Err(Failure::usage("two sessions cannot both go to stdout", Some(hint)));
     }
     let rules = Rules::newest();
-    let read = Read::open(&session, rules)?;
-    let again = Read::open(&session, rules)?;
-    let summary = summary(&session, &read, args.at)?;
     let origin = session.id.short();
-    let note = SplitNote { origin: &origin, summary: &summary };
-    let [before, _] = change::split(&read.subject, args.at, note).map_err(refused)?;
-    let [_, after] = change::split(&again.subject, args.at, note).map_err(refused)?;
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let [first, second] = [1, 2].map(|half| Target {
         output: output.map(|path| numbered(path, half)),
         ..args.target.clone()
     });
+    let (read, again, before, after) = surgery::planned(world, &session, &first, |_| {
+        let read = Read::open(&session, rules)?;
+        let again = Read::open(&session, rules)?;
+        let summary = summary(&session, &read, args.at)?;
+        let note = SplitNote { origin: &origin, summary: &summary };
+        let [before, _] = change::split(&read.subject, args.at, note).map_err(refused)?;
+        let [_, after] = change::split(&again.subject, args.at, note).map_err(refused)?;
+        Ok((read, again, before, after))
+    })?;
     let policy = first.policy(Verb::Split, place);
     let before = surgery::job(world, &session, read, Plan::Change(before), policy);
     let policy = second.policy(Verb::Split, Place::Beside);

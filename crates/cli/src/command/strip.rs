@@ -96,15 +96,16 @@ impl StripMode {
 pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> {
     let what = what(args)?;
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
-    let read = Read::open(&session, rules)?;
-    let change = change::strip(&read.subject, &what);
-    let change = change?;
-    if change.leaves_nothing(read.subject.conversation()) {
-        let hint = "strip less, or start a new session";
-        return Err(Failure::usage("nothing would be left of the conversation", Some(hint)));
-    }
+    let (read, change) = surgery::planned(world, &session, &args.target, |_| {
+        let read = Read::open(&session, rules)?;
+        let change = change::strip(&read.subject, &what)?;
+        if change.leaves_nothing(read.subject.conversation()) {
+            let hint = "strip less, or start a new session";
+            return Err(Failure::usage("nothing would be left of the conversation", Some(hint)));
+        }
+        Ok((read, change))
+    })?;
     let kept = kept(args, &what, &read.subject)?;
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let mut policy = args.target.policy(Verb::Strip, place);

@@ -40,16 +40,15 @@ const LONGEST: usize = 100;
 
 pub(crate) fn tag(world: &mut World, args: &TagArgs) -> Result<(), Failure> {
     let wanted = args.tag.as_ref().map(|tag| tag.split_whitespace().collect::<Vec<_>>().join(" "));
-    let is_wrong = |tag: &String| {
-        tag.is_empty() || tag.chars().any(char::is_control) || tag.chars().count() > LONGEST
-    };
+    let has_control = args.tag.iter().any(|tag| tag.chars().any(char::is_control));
+    let is_wrong = |tag: &String| tag.is_empty() || has_control || tag.chars().count() > LONGEST;
     if wanted.as_ref().is_some_and(is_wrong) {
-        let hint =
-            format!("1 to {LONGEST} characters, without control characters; `--remove` removes it");
+        let hint = format!(
+            "1 to {LONGEST} characters on one line, without control characters; `--remove` removes it"
+        );
         return Err(Failure::usage("that cannot be a tag", Some(&hint)));
     }
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let current = preview(&session.path)?.tag;
     if wanted.is_none() && !args.remove && !args.target.json {
         match &current {
@@ -66,6 +65,10 @@ pub(crate) fn tag(world: &mut World, args: &TagArgs) -> Result<(), Failure> {
         (None, false) => current.clone(),
     };
     let is_same = new == current;
+    let is_nothing = is_same && args.target.output.is_none();
+    if !is_nothing {
+        surgery::when_cold(world, &session, &args.target)?;
+    }
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
     let mut change = change::clone(&read.subject);
@@ -74,7 +77,7 @@ pub(crate) fn tag(world: &mut World, args: &TagArgs) -> Result<(), Failure> {
     }
     let policy = args.target.policy(Verb::Tag, Place::InPlace);
     let job = surgery::job(world, &session, read, Plan::Change(change), policy);
-    if is_same && args.target.output.is_none() {
+    if is_nothing {
         let proof = job.proof(rules)?;
         let text = match &current {
             Some(tag) => format!("nothing to do: its tag is `{}`", one_line(tag)),

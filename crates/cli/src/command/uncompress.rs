@@ -43,30 +43,32 @@ pub(crate) struct UncompressArgs {
 
 pub(crate) fn uncompress(world: &mut World, args: &UncompressArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
-    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
-    let read = Read::open(&session, rules)?;
     let which = if args.all { Which::All } else { Which::Last };
     let what = Uncompress { which, to: args.to, turns: args.turns.clone() };
-    let change = change::uncompress(&read.subject, &what).map_err(|error| {
-        let hint = match &error {
-            UncompressError::Never => "`quipu turns` shows where a conversation was compacted",
-            UncompressError::NothingBefore => {
-                "another file of the session may have it: `quipu tree`"
-            }
-            UncompressError::NoTurn(_) => "`quipu turns` lists the turns",
-            UncompressError::Full { .. } => "ask for more tokens with `--to`",
-            UncompressError::Read(_) => "",
-        };
-        match error {
-            UncompressError::Read(error) => error.into(),
-            error @ UncompressError::Full { .. } => Failure::usage(error.to_string(), Some(hint)),
-            error => Failure::not_found(error.to_string(), hint),
-        }
+    let (read, change) = surgery::planned(world, &session, &args.target, |_| {
+        let read = Read::open(&session, rules)?;
+        let change = change::uncompress(&read.subject, &what).map_err(refused)?;
+        Ok((read, change))
     })?;
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Uncompress, place);
     let job = surgery::job(world, &session, read, Plan::Change(change), policy);
     surgery::carry_out(world, job, &args.target, rules)?;
     Ok(())
+}
+
+fn refused(error: UncompressError) -> Failure {
+    let hint = match &error {
+        UncompressError::Never => "`quipu turns` shows where a conversation was compacted",
+        UncompressError::NothingBefore => "another file of the session may have it: `quipu tree`",
+        UncompressError::NoTurn(_) => "`quipu turns` lists the turns",
+        UncompressError::Full { .. } => "ask for more tokens with `--to`",
+        UncompressError::Read(_) => "",
+    };
+    match error {
+        UncompressError::Read(error) => error.into(),
+        error @ UncompressError::Full { .. } => Failure::usage(error.to_string(), Some(hint)),
+        error => Failure::not_found(error.to_string(), hint),
+    }
 }

@@ -146,7 +146,7 @@ fn list(world: &mut World, manifest: &Manifest, all: bool) -> Result<(), Failure
     let head = format!(": format {}, made by {}, {redacted}", manifest.version, manifest.made_by);
     page.line(&[styled(BOLD, format!("pack of {number}")), unstyled(shown(&head))])?;
     for session in &manifest.sessions {
-        let title = session.title.as_deref().unwrap_or("(no messages)");
+        let title = session.title.as_deref().unwrap_or("(no title)");
         let bytes = session.members.iter().map(|file| file.size).sum();
         let files = count(session.members.len() as u64, "file");
         let text = format!("{}: {files}, {}", fit(&one_line(title), 80), size(bytes));

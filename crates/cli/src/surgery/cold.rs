@@ -1,9 +1,11 @@
 //! `--when-cold`: a change waits until the prompt cache of its session has expired.
 //!
 //! A session whose cache is warm costs little to go on with, and a change loses that. Invariants:
-//! what is looked at is the session as it is now, each time; nothing is planned before that, so a
-//! session that was continued in the meantime is waited for, and then changed as it is then.
+//! what cannot be done, or need not be, is said before anything is waited for; what is looked at is
+//! the session as it is now, each time; after a wait the plan is made anew, so a session that was
+//! continued in the meantime is waited for, and then changed as it is then.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,7 @@ use transcript::client::history::Rules;
 use transcript::conversation::Conversation;
 use transcript::conversation::place::Session;
 use transcript::format::time::Time;
+use workshop::{DocumentFile, Force};
 
 use super::Target;
 use crate::failure::Failure;
@@ -23,15 +26,43 @@ use crate::world::World;
 /// At most so long is waited at once: the clock may be set, and a machine may sleep.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
+/// Whether a session may have changed since its plan was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Yes,
+    No,
+}
+
+/// Makes a plan for a session that is to be changed, and anew if that had to wait.
+pub(crate) fn planned<P>(
+    world: &mut World,
+    session: &Session,
+    target: &Target,
+    mut plan: impl FnMut(&mut World) -> Result<P, Failure>,
+) -> Result<P, Failure> {
+    let made = plan(world)?;
+    match when_cold(world, session, target)? {
+        Waited::No => Ok(made),
+        Waited::Yes => {
+            drop(made);
+            plan(world)
+        }
+    }
+}
+
 /// Waits until the cache of a session is cold, or fails, as the flags say. Without them, and if
 /// nothing is to be written, does nothing.
 pub(crate) fn when_cold(
     world: &mut World,
     session: &Session,
     target: &Target,
-) -> Result<(), Failure> {
+) -> Result<Waited, Failure> {
     if !target.when_cold || target.dry_run {
-        return Ok(());
+        return Ok(Waited::No);
+    }
+    if let Some(path) = target.output.as_ref().filter(|path| *path != Path::new("-")) {
+        let force = if target.force { Force::Always } else { Force::Never };
+        DocumentFile::at(path, &session.path, force)?;
     }
     let (begin, start) = (Instant::now(), world.now);
     let mut announced = None;
@@ -54,7 +85,7 @@ pub(crate) fn when_cold(
         thread::sleep(left.min(LONGEST_NAP));
         world.now = start + begin.elapsed();
     }
-    Ok(())
+    Ok(if announced.is_some() { Waited::Yes } else { Waited::No })
 }
 
 /// Until when the cache is warm; `None` if it is cold, or nothing is in it.

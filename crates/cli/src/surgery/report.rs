@@ -8,7 +8,7 @@ use transcript::conversation::place::Thing;
 use transcript::conversation::preview::preview;
 use transcript::conversation::price::Prices;
 use transcript::format::secret::Cover;
-use workshop::{Done, Job, Outcome, Place, Verb};
+use workshop::{Done, Job, Outcome, Place, Verb, without_secrets};
 
 use super::Target;
 use super::price::{PriceJson, PriceOfChange};
@@ -57,6 +57,10 @@ impl<'a> ChangeReport<'a> {
     ) -> ChangeReport<'a> {
         let short = job.session.id.short();
         let found = preview(&job.session.path).unwrap_or_default();
+        let found = match job.plan.change().cover() {
+            Some(cover) => without_secrets(found, cover),
+            None => found,
+        };
         let session = outcome.session.as_ref().map(ToString::to_string);
         let resume = session
             .as_ref()
@@ -73,15 +77,13 @@ impl<'a> ChangeReport<'a> {
             Done::Shown | Done::Unchanged | Done::Returned(_) => (None, None),
         };
         let verb = job.policy.verb;
-        // A prompt is cut off there, and a part of a secret is not recognized.
-        let prompt = found.prompt.filter(|_| verb != Verb::Redact);
         ChangeReport {
             redacted: None,
             price: PriceOfChange::new(world, &job.read, &outcome.proof, verb, prices),
             proof: &outcome.proof,
             verb,
             head: format!("{} of {short}", verb.name()),
-            title: one_line(&found.title.or(prompt).unwrap_or_default()),
+            title: one_line(&found.title.or(found.prompt).unwrap_or_default()),
             folder: found.cwd.or_else(around).unwrap_or_default(),
             of: job.session.id.to_string(),
             json: target.json,
@@ -363,6 +365,11 @@ pub(crate) fn noun(thing: Thing) -> &'static str {
     match thing {
         Thing::FileHistory => "copy of an edited file|copies of edited files",
         Thing::Todos => "todo list",
+        Thing::PastedImage => "pasted image",
+        Thing::Environment => "script of a hook|scripts of hooks",
+        Thing::DebugLog => "debug log",
+        Thing::HomeFile => "other file in the home|other files in the home",
+        Thing::PastedText => "pasted text",
         Thing::History => "line in the prompt history|lines in the prompt history",
         thing => thing.name(),
     }

@@ -12,16 +12,19 @@ use crate::world::World;
 /// Where to look for turns and branches.
 const LISTS: &str = "`quipu turns` lists the turns, `quipu tree` the branches";
 
-/// Changes the turns of a session that was read.
+/// Changes the turns of a session; `plan` says how, once the session was read.
 pub(crate) fn rework(
     world: &mut World,
     session: &Session,
-    read: Read,
-    plan: &Rework,
+    plan: impl Fn(&Read) -> Result<Rework, Failure>,
     (verb, place): (Verb, Place),
     target: &Target,
 ) -> Result<(), Failure> {
-    let change = change::rework(&read.subject, plan).map_err(refused)?;
+    let (read, change) = super::planned(world, session, target, |_| {
+        let read = Read::open(session, Rules::newest())?;
+        let change = change::rework(&read.subject, &plan(&read)?).map_err(refused)?;
+        Ok((read, change))
+    })?;
     let policy = target.policy(verb, place);
     let job = super::job(world, session, read, Plan::Change(change), policy);
     super::carry_out(world, job, target, Rules::newest())?;

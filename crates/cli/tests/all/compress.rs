@@ -159,6 +159,33 @@ fn there_and_back_is_the_same_file() {
     }
 }
 
+/// What was wrong with a session before it was compressed is wrong again, and no reason to keep the
+/// history back.
+#[test]
+fn there_and_back_also_if_the_session_was_rejected() {
+    let env = env();
+    let call = r#"{"type":"tool_use","id":"e2""#;
+    let thinking = r#"{"type":"thinking","thinking":"hm","signature":"not base64"},"#;
+    let before = session().replace(call, &format!("{thinking}{call}"));
+    env.put("bad.jsonl", &before);
+    set_age(&env.path("bad.jsonl"), 3_600);
+    let check = run(&env, &["check", "bad.jsonl"]);
+    assert!(check.contains("the API would refuse it"), "{check}");
+    let compress = ["compress", "bad.jsonl", "--to", "1400", "-o", "small.jsonl"];
+    assert!(run(&env, &compress).starts_with("exit 0"));
+    for args in [&["uncompress", "small.jsonl", "-o", "b.jsonl"][..], &[
+        "uncompress",
+        "small.jsonl",
+        "--in-place",
+        "--force",
+    ]] {
+        let text = run(&env, args);
+        assert!(text.starts_with("exit 0"), "{text}");
+    }
+    assert_eq!(fs::read_to_string(env.path("b.jsonl")).unwrap(), before);
+    assert_eq!(fs::read_to_string(env.path("small.jsonl")).unwrap(), before);
+}
+
 /// A new session has new ids; apart from them and the titles, there and back is the same.
 #[test]
 fn beside_only_ids_differ() {

@@ -59,6 +59,8 @@ impl Catalog {
                         title: row.get(7)?,
                         tag: None,
                         prompt: row.get(8)?,
+                        // The catalog has only the beginning of a long one.
+                        is_prompt_cut: true,
                         cwd: row.get(9)?,
                         branch: row.get(10)?,
                         version: row.get(11)?,

@@ -61,6 +61,7 @@ use crate::client::check::{Case, Code, Finding, Judged, Verdict};
 use crate::client::context::{Context, count_sent};
 use crate::client::history::{History, Refusal, Rules, outline};
 use crate::conversation::Conversation;
+use crate::conversation::lineage::session_id;
 use crate::conversation::table::{AnswerId, BlockId, RowId};
 use crate::error::AtPath;
 use crate::format::entry::Kind;
@@ -157,6 +158,12 @@ impl Subject {
         })
     }
 
+    /// The id that its records have.
+    pub fn session_id(&self) -> String {
+        let conversation = self.conversation();
+        session_id(&conversation.path, &conversation.table)
+    }
+
     /// Whether its clients keep a title also as the name of the agent: it has such a name, or its
     /// last client gives one.
     pub fn has_agent_name(&self) -> crate::Result<bool> {
@@ -205,10 +212,19 @@ pub struct Change {
     /// Records of another file, after everything else.
     graft: Option<Box<Graft>>,
     scraps: Scraps,
+    /// Whether the session becomes what it was before changes of ours.
+    restores: Restores,
     /// What is hidden in all of it.
     covering: Option<Box<Covering>>,
     /// Everything that the plan does, as text.
     pub deeds: Vec<Deed>,
+}
+
+/// Whether a change only takes back changes of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Restores {
+    Yes,
+    No,
 }
 
 /// What happens to bytes that are not records.
@@ -287,6 +303,7 @@ impl Change {
             end: Vec::new(),
             graft: None,
             scraps: Scraps::Stay,
+            restores: Restores::No,
             covering: None,
             deeds: Vec::new(),
         }
@@ -337,6 +354,12 @@ impl Change {
             && self.graft.is_none()
             && self.scraps == Scraps::Stay
             && !self.goes.contains(&true)
+    }
+
+    /// Whether the session becomes what it was before changes of ours. What was wrong with it then
+    /// is wrong again.
+    pub fn restores(&self) -> bool {
+        self.restores == Restores::Yes
     }
 
     /// Whether the session contains messages, and the change would remove all of them.

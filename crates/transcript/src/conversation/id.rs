@@ -80,6 +80,34 @@ macro_rules! id {
     };
 }
 
+/// The length of an id as clients make it.
+const LENGTH: usize = 36;
+
+/// Whether a text is an id as clients make it: 36 characters, with dashes at fixed places.
+pub fn is_uuid(text: &str) -> bool {
+    text.len() == LENGTH && begins_with_uuid(text.as_bytes())
+}
+
+/// The first id of that form in a name.
+pub fn uuid_in(name: &str) -> Option<&str> {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    let is_one = |at: &usize| {
+        begins_with_uuid(&bytes[*at..])
+            && !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
+            && !is_part(bytes.get(at + LENGTH))
+    };
+    (0..bytes.len()).find(is_one).and_then(|at| name.get(at..at + LENGTH))
+}
+
+fn begins_with_uuid(bytes: &[u8]) -> bool {
+    let is_right = |(at, byte): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    bytes.get(..LENGTH).is_some_and(|id| id.iter().enumerate().all(is_right))
+}
+
 id! {
     /// The id of a session: the name of its file.
     SessionId
@@ -89,3 +117,7 @@ id! {
     /// The id of a sub-agent.
     AgentId
 }
+
+#[cfg(test)]
+#[path = "id_tests.rs"]
+mod tests;

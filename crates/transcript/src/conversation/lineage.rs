@@ -5,8 +5,10 @@
 //! only if there is evidence for it.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use crate::conversation::Conversation;
+use crate::conversation::id::is_uuid;
 use crate::conversation::place::Session;
 use crate::conversation::table::{Id, RowId, Table};
 use crate::error::AtPath;
@@ -102,6 +104,16 @@ pub fn named_sessions(table: &Table) -> Vec<(String, u64)> {
         counts.into_iter().map(|(id, count)| (table.ids.text(id).to_owned(), count)).collect();
     named.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     named
+}
+
+/// The id of the session in a file, as its records have it: that of the file's name, unless that is
+/// no id and no record has it. Files that a user named are called anything.
+pub fn session_id(path: &Path, table: &Table) -> String {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let named = named_sessions(table);
+    let is_its = is_uuid(&name) || named.iter().any(|(id, _)| *id == name);
+    let most = named.into_iter().next().map(|(id, _)| id).filter(|_| !is_its);
+    most.unwrap_or(name)
 }
 
 /// The sessions among `others` that are related to `session`.

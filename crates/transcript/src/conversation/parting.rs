@@ -51,7 +51,10 @@ fn key(conversation: &Conversation, turn: &Turn) -> crate::Result<TurnKey> {
             Step::Said(row) => {
                 let spoken = conversation.look(*row, |entry| {
                     let content = entry.message().and_then(Message::content);
-                    content.map_or(0, |content| digest(&unnamed(content.raw())))
+                    // What was typed while the model worked is attached, or only in the queue.
+                    let queued = || entry.get("attachment").or_else(|| entry.get("content"));
+                    let said = content.or_else(queued);
+                    said.map_or(0, |said| digest(&unnamed(said.raw())))
                 })?;
                 if table.row(*row).kind != Kind::Attachment && table.row(*row).opens() {
                     asked.push(spoken);

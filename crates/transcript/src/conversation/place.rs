@@ -8,6 +8,7 @@
 //! symbolic links to folders are not followed.
 
 mod belongings;
+mod home_folders;
 mod name;
 mod secrets;
 mod slug;
@@ -23,6 +24,7 @@ use thiserror::Error;
 pub use belongings::{
     Agent, Belonging, Beside, Thing, agents, agents_among, belongings, files_below,
 };
+pub use home_folders::{folder_around, for_session, home_of, is_record};
 pub use name::{Candidates, NameError, find, is_path};
 pub use secrets::{FoundSecrets, SeenKinds, find_secrets, obstacle, roots, secrets};
 pub use slug::{slug, slug_uncut};

@@ -174,6 +174,20 @@ fn belongings_are_complete() {
     let folder = session.folder();
     put(&folder, "tool-results/deep/er/r.txt", "x");
     put(&folder, "session-memory/summary.md", "x");
+    let root = &home.root;
+    for name in ["tasks/aaaa1111/.lock", "tasks/aaaa1111/1.json", "image-cache/aaaa1111/1.png"] {
+        put(root, name, "x");
+    }
+    put(root, "session-env/aaaa1111/hook-0.sh", "x");
+    put(root, "debug/aaaa1111.txt", "x");
+    put(root, "paste-cache/0123456789abcdef.txt", "x");
+    // Of others, or of nobody.
+    for name in ["debug/aaaa11112.txt", "todos/aaaa11112-agent-x.json", "tasks/aaaa1111x/1.json"] {
+        put(root, name, "x");
+    }
+    put(root, "paste-cache/fedcba9876543210.txt", "x");
+    let pasted = r#"{"display":"[Pasted text #1]","pastedContents":{"1":{"id":1,"type":"text","contentHash":"0123456789abcdef"}},"sessionId":"aaaa1111"}"#;
+    put(root, "history.jsonl", &format!("{pasted}\n"));
     let things: Vec<&str> = belongings(&session).iter().map(|one| one.thing.name()).collect();
     assert_eq!(
         things,
@@ -190,9 +204,85 @@ fn belongings_are_complete() {
             "index-row",
             "file-history",
             "todos",
-            "history"
+            "task",
+            "task",
+            "pasted-image",
+            "session-env",
+            "debug-log",
+            "history",
+            "pasted-text"
         ]
     );
+}
+
+/// What a client names after a session belongs to it, wherever in the home it is.
+#[test]
+fn what_is_named_after_a_session_belongs_to_it() {
+    let (_folder, home) = home();
+    let id = "0e000000-1111-4222-8333-444444444444";
+    let other = "0e000000-1111-4222-8333-444444444445";
+    put(&home.root, &format!("projects/-p/{id}.jsonl"), &line(id));
+    let its = [
+        format!("later/{id}/deep/x"),
+        format!("later/events.{id}.{other}.json"),
+        format!("state_{id}.json"),
+        format!("usage-data/facets/{id}.json"),
+    ];
+    for name in &its {
+        put(&home.root, name, "x");
+    }
+    for name in [
+        format!("later/{other}/x"),
+        format!("later/events.{other}.{id}.json"),
+        format!("later/x{id}.json"),
+        format!("later/deep/{id}.json"),
+        format!("plugins/{id}.json"),
+    ] {
+        put(&home.root, &name, "x");
+    }
+    let session = find(std::slice::from_ref(&home), id).unwrap();
+    let all = belongings(&session).into_iter().filter(|one| one.thing == Thing::HomeFile);
+    let mut found: Vec<PathBuf> = all.map(|one| one.path).collect();
+    found.sort();
+    assert_eq!(found, its.map(|name| home.root.join(name)));
+    // Of a session with an odd name, and around a file that is in no home, nobody knows.
+    put(&home.root, "later/aaaa1111.json", "x");
+    let odd = find(std::slice::from_ref(&home), "aaaa1111").unwrap();
+    assert!(belongings(&odd).iter().all(|one| one.thing != Thing::HomeFile));
+    put(&home.root, &format!("backup/-p/{id}.jsonl"), &line(id));
+    let copy = Session::at(&home.root.join(format!("backup/-p/{id}.jsonl"))).unwrap();
+    assert_eq!(home_of(&copy), None);
+    assert!(belongings(&copy).iter().all(|one| one.thing != Thing::HomeFile));
+}
+
+#[test]
+fn files_of_a_home_have_their_place_for_another_session() {
+    let (_folder, home) = home();
+    let root = &home.root;
+    let session = find(std::slice::from_ref(&home), "aaaa1111").unwrap();
+    for (name, around, other) in [
+        ("file-history/aaaa1111/0123@v1", "file-history", "file-history/bbbb/0123@v1"),
+        ("tasks/aaaa1111/1.json", "tasks", "tasks/bbbb/1.json"),
+        ("todos/aaaa1111-agent-aaaa1111.json", "todos", "todos/bbbb-agent-bbbb.json"),
+        ("state_aaaa1111.json", "", "state_bbbb.json"),
+        ("projects/-p/aaaa1111/x.json", "projects/-p", "projects/-p/bbbb/x.json"),
+    ] {
+        let path = root.join(name);
+        assert_eq!(folder_around(&session, &path), root.join(around), "{name}");
+        assert_eq!(for_session(&session, &path, "bbbb"), root.join(other), "{name}");
+    }
+}
+
+#[test]
+fn what_the_client_records_is_told_from_what_people_write() {
+    let home = Path::new("/h");
+    for name in ["tasks/x/1.json", "debug/x.txt", "plans/a.md", "shell-snapshots/s.sh"] {
+        assert!(is_record(home, &home.join(name)), "{name}");
+    }
+    for name in ["settings.json", "CLAUDE.md", "agents/x.md", "commands/x.md", "tasks.json"] {
+        assert!(!is_record(home, &home.join(name)), "{name}");
+    }
+    assert!(!is_record(home, Path::new("/other/tasks/1.json")));
 }
 
 #[test]

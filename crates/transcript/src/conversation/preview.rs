@@ -30,6 +30,8 @@ pub struct Preview {
     pub tag: Option<String>,
     /// The first thing that a person said; a command as it was typed.
     pub prompt: Option<String>,
+    /// Whether the middle of it is missing, because its line is too long to hold.
+    pub is_prompt_cut: bool,
     /// The working directory at the start.
     pub cwd: Option<String>,
     /// The git branch at the start.
@@ -126,7 +128,10 @@ impl Preview {
             }
             for record in line.records() {
                 if let Some(entry) = &record.entry {
+                    let is_first = self.prompt.is_none();
                     self.look_at_first(entry);
+                    let is_cut = matches!(line.body, Body::Condensed(_));
+                    self.is_prompt_cut |= is_first && self.prompt.is_some() && is_cut;
                 }
             }
             let known = self.prompt.is_some() && self.cwd.is_some();

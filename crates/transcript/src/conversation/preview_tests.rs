@@ -32,6 +32,7 @@ fn the_first_prompt_and_the_newest_title() {
         title: Some("new".to_owned()),
         tag: Some("blue".to_owned()),
         prompt: Some("first".to_owned()),
+        is_prompt_cut: false,
         cwd: Some("/p".to_owned()),
         branch: Some("main".to_owned()),
         version: Some("2.1.45".to_owned()),
@@ -108,6 +109,16 @@ fn a_long_file_is_looked_at_from_both_ends() {
     assert_eq!(seen.prompt.as_deref(), Some("behind 200 KB"));
     assert_eq!(seen.title.as_deref(), Some("late"));
     assert_eq!(seen.troubles, []);
+}
+
+/// Of a line that is too long to hold, the middle is missing.
+#[test]
+fn a_prompt_that_is_cut_says_so() {
+    for (length, is_cut) in [(1_000, false), (17 << 20, true)] {
+        let first = seen(user(&format!("\"{}\"", "word ".repeat(length / 5))).as_bytes());
+        assert!(first.prompt.is_some_and(|prompt| prompt.starts_with("word word")));
+        assert_eq!(first.is_prompt_cut, is_cut, "{length}");
+    }
 }
 
 #[test]

@@ -248,6 +248,8 @@ pub struct Table {
     pub(crate) prompts: Vec<(BlockId, u64)>,
     /// Prompts that were apparently sent to the model, but are only in the records of the queue.
     pub(crate) unsaid: Vec<RowId>,
+    /// Prompts that are still in the queue when the file ends.
+    pub(crate) waiting: Vec<RowId>,
     /// How long turns took, as the client measured them, in milliseconds.
     pub durations: Vec<(RowId, u64)>,
     /// The id of the leaf in the last `last-prompt` record that names one.

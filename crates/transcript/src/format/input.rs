@@ -105,8 +105,13 @@ const TAGS: [(&str, Input); 17] = [
 
 /// What was typed, from the texts of a record: a command or a shell command as it was typed, the
 /// words of a notification, the output of a command; without what an editor or the client adds.
-/// `None` if no words are left.
+/// `None` if no words are left. Blanks around it are removed.
 pub fn typed<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
+    typed_exactly(texts).map(|text| text.trim().to_owned())
+}
+
+/// Like [`typed`], with the blanks around it.
+pub fn typed_exactly<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
     // What an editor adds is in separate blocks before what was typed.
     let texts: Vec<Cow<'a, str>> = texts.collect();
     let is_added = |text: &str| text.starts_with("<ide_") || is_reminder(text);
@@ -140,7 +145,7 @@ pub fn typed<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
     } else {
         None
     };
-    Some(typed.unwrap_or_else(|| full_text.trim().to_owned())).filter(|text| !text.is_empty())
+    Some(typed.unwrap_or(full_text)).filter(|text| !text.trim().is_empty())
 }
 
 /// Whether a text is a reminder added by the client. A prompt may begin like one, but does not end

@@ -215,6 +215,42 @@ fn numbers(range: &str) -> std::ops::RangeInclusive<usize> {
     first.parse().unwrap()..=last.parse().unwrap()
 }
 
+/// Blanks at the ends of a prompt belong to it.
+#[test]
+fn prompts_keep_their_blanks() {
+    let line = |number: u32, kind: &str, content: &str| {
+        let parent = match number {
+            0 => "null".to_owned(),
+            _ => format!("\"00000000-0000-4000-8000-{:012}\"", number - 1),
+        };
+        format!(
+            concat!(
+                r#"{{"type":"{1}","uuid":"00000000-0000-4000-8000-{0:012}","parentUuid":{2},"#,
+                r#""sessionId":"s","isSidechain":false,"version":"2.1.45","#,
+                r#""timestamp":"2026-01-02T03:04:{0:02}.000Z","message":{{"role":"{1}","content":{3}}}}}"#,
+                "\n"
+            ),
+            number, kind, parent, content
+        )
+    };
+    let prompts = ["  four blanks  ", "\n\tindented\n\n", "\u{a0}wide\u{3000}"];
+    let answer = serde_json::json!([{"type": "text", "text": "word ".repeat(2_000)}]).to_string();
+    let mut bytes = String::new();
+    for (number, prompt) in (0..).step_by(2).zip(prompts) {
+        let prompt = serde_json::json!([{"type": "text", "text": prompt}]).to_string();
+        bytes += &line(number, "user", &prompt);
+        bytes += &line(number + 1, "assistant", &answer);
+    }
+    let before = subject(bytes.as_bytes(), Rules::newest());
+    let what = Compress { to: Some(2_000), keep: KeepTurns::Last(0), calls: ListCalls::Leave };
+    let change = change::compress(&before, &what).unwrap();
+    let (result, _) = made(&before, &change, None);
+    let text = summary(&result);
+    for (number, prompt) in (1..).zip(prompts) {
+        assert!(text.contains(&format!("\n\n[{number}] {prompt}\n\n")), "{text}");
+    }
+}
+
 /// What opens a turn, as it was typed.
 fn prompt(
     conversation: &transcript::Conversation,
@@ -230,7 +266,7 @@ fn prompt(
     })?;
     let look = conversation.look(row, |entry| {
         let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
-        transcript::format::input::typed(blocks.filter_map(|block| block.text()))
+        transcript::format::input::typed_exactly(blocks.filter_map(|block| block.text()))
     });
     look.unwrap()
 }

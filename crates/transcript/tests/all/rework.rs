@@ -1,6 +1,7 @@
 //! Turns that are dropped, kept, squashed, stripped and reworded, sessions that are split and
 //! merged: on every real session, and on random ones.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,8 +14,10 @@ use transcript::client::change::{
 use transcript::client::check::Verdict;
 use transcript::client::history::{Rules, Siblings, history};
 use transcript::conversation::Conversation;
+use transcript::conversation::parting::keys;
 use transcript::conversation::place::Session;
-use transcript::conversation::table::BlockId;
+use transcript::conversation::table::{BlockId, RowId};
+use transcript::format::entry::{Entry, Kind};
 
 use super::change::{
     CASES, NEW, OLD, VERSIONS, chance, file_of, is_apart, is_worse, made, subject, verdict,
@@ -48,6 +51,21 @@ fn session(id: &str) -> Session {
 fn read(bytes: &[u8], id: &str) -> Subject {
     let path = format!("{id}.jsonl");
     Subject::of_file(file_of(bytes), Path::new(&path), Rules::newest()).unwrap()
+}
+
+/// What happened to the queue in the live conversation: each operation, and its prompt.
+fn queue(subject: &Subject) -> Vec<[Option<String>; 2]> {
+    let conversation = subject.conversation();
+    let live = conversation.live();
+    let is_queue = |row: &RowId| conversation.table.row(*row).kind == Kind::QueueOperation;
+    let rows = conversation.rows(&live).filter(is_queue);
+    rows.map(|row| {
+        let of = |entry: &Entry<'_>, name| entry.text(name).map(Cow::into_owned);
+        conversation
+            .look(row, |entry| ["operation", "content"].map(|name| of(entry, name)))
+            .unwrap()
+    })
+    .collect()
 }
 
 /// Calls without results and results without calls, in the whole file.
@@ -170,6 +188,24 @@ impl Wrong {
             if is_worse(version, *was, is) {
                 self.all.push(format!("{name} as {version}: {} -> {}", was.name(), is.name()));
             }
+        }
+    }
+
+    /// Holds what a session says against what it said: its turns, and its queue.
+    fn differs(&mut self, name: &str, before: &Subject, after: &Subject) {
+        let [was, is] = [before, after].map(|subject| {
+            let conversation = subject.conversation();
+            let turns = conversation.turns_in(&conversation.live());
+            keys(conversation, &turns).unwrap()
+        });
+        let same = was.iter().zip(&is).take_while(|(was, is)| was == is).count();
+        if was.len() != is.len() || same < was.len() {
+            let (was, is) = (was.len(), is.len());
+            self.all.push(format!("{name}: {was} turns -> {is}, the same up to {same}"));
+        }
+        let [was, is] = [before, after].map(queue);
+        if was != is {
+            self.all.push(format!("{name}: queue {was:?} -> {is:?}"));
         }
     }
 
@@ -431,6 +467,7 @@ fn every_real_session_says_the_same_after_it_was_split_and_merged() {
                 }
             };
             wrong.compare(&format!("{what}, merged"), &original, &together);
+            wrong.differs(&what, &before, &subject(&together, Rules::newest()));
             let was = sent(&bytes, VERSIONS[0]);
             let is_whole = before.verdict().unwrap() == Verdict::Full;
             for version in ["2.1.325", "2.1.100"] {
@@ -447,6 +484,117 @@ fn every_real_session_says_the_same_after_it_was_split_and_merged() {
     }
     println!("{count} splits");
     wrong.done(ODD_SPLITS);
+}
+
+/// A session in which prompts are typed while the model works: one is sent, one is sent and recorded
+/// nowhere else, one still waits at the end of the turn, and is sent in the next.
+fn busy() -> String {
+    let id = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
+    let mut text = String::new();
+    let mut last = None;
+    let mut add = |kind: &str, content: &str| {
+        let number = text.lines().count();
+        let parent = last.map_or("null".to_owned(), |last| format!("\"{}\"", id(last)));
+        last = Some(number);
+        let uuid = id(number);
+        text += &format!(
+            concat!(
+                r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":{parent},"sessionId":"{session}","#,
+                r#""isSidechain":false,"userType":"external","version":"2.1.45","cwd":"/p","#,
+                r#""timestamp":"2026-01-02T03:04:{number:02}.000Z","#,
+                r#""message":{{"role":"{kind}","content":{content}}}}}"#,
+                "\n"
+            ),
+            kind = kind,
+            uuid = uuid,
+            parent = parent,
+            session = OLD,
+            number = number,
+            content = content,
+        );
+    };
+    let answer = |text: &str| format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+    add("user", "\"one\"");
+    add("assistant", &answer("first"));
+    add("user", "\"two\"");
+    add("assistant", &answer("second"));
+    add("user", "\"three\"");
+    add("assistant", &answer("third"));
+    let queued = |operation: &str, content: &str| {
+        let content = match content {
+            "" => String::new(),
+            content => format!(r#","content":"{content}""#),
+        };
+        format!(
+            "{{\"type\":\"queue-operation\",\"operation\":\"{operation}\",\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"sessionId\":\"{OLD}\"{content}}}\n"
+        )
+    };
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+    lines.insert(6, queued("remove", "") + &queued("enqueue", "for later"));
+    lines.insert(5, queued("enqueue", "and this"));
+    lines.insert(4, queued("dequeue", ""));
+    lines.insert(3, queued("enqueue", "three"));
+    lines.concat()
+}
+
+/// A prompt may stand only in the queue. Turns bring along what it says of them, and nothing of it
+/// is taken for what waits in the session.
+#[test]
+fn turns_are_merged_with_their_queue() {
+    let text = busy();
+    let before = subject(text.as_bytes(), Rules::newest());
+    assert_eq!(queue(&before).len(), 5);
+    for turn in [2, 3] {
+        let [first, second] = halved(&before, turn).unwrap();
+        let together = merged(&first, &second).unwrap();
+        let mut wrong = Wrong::default();
+        wrong.differs("", &before, &subject(&together, Rules::newest()));
+        assert_eq!(wrong.all, [""; 0], "split at {turn}");
+    }
+    // The turns of another session.
+    let (one, two) = (text.replace(OLD, NEW), text.replace("\"three\"", "\"four\""));
+    let add = |main: &str| {
+        let (main, other) = (read(main.as_bytes(), OLD), read(one.as_bytes(), NEW));
+        let source = GraftSource { session: session(NEW), subject: other, branch: None };
+        let change = change::merge(&main, &session(OLD), source, &[3]).unwrap();
+        let (out, _) = made(&main, &change, None);
+        let left: Vec<_> = change.deeds.iter().map(|deed| deed.text.clone()).collect();
+        (queue(&subject(&out, Rules::newest())).len(), left)
+    };
+    let (count, left) = add(&two);
+    assert_eq!(count, 5, "{left:?}");
+    assert!(left.contains(&LEFT.to_owned()), "{left:?}");
+    // Nothing waits there.
+    let (count, left) = add(&two.lines().take(7).collect::<Vec<_>>().join("\n"));
+    assert_eq!(count, 2 + 3, "{left:?}");
+    assert!(!left.contains(&LEFT.to_owned()), "{left:?}");
+}
+
+const LEFT: &str = "left out: 3 records of the queue, because prompts wait in the session's own";
+
+/// Copied records have the id that the session's records have, whatever its file is called.
+#[test]
+fn the_name_of_a_file_is_no_id() {
+    let text = busy();
+    let before = subject(text.as_bytes(), Rules::newest());
+    let [first, second] = halved(&before, 2).unwrap();
+    let at = |bytes: &[u8], name: &str| {
+        Subject::of_file(file_of(bytes), Path::new(name), Rules::newest()).unwrap()
+    };
+    let (one, other) = (at(&first, "os-1.jsonl"), at(&second, "os-2.jsonl"));
+    assert_eq!([one.session_id(), other.session_id()], [OLD, NEW]);
+    let source = GraftSource { session: session("os-2"), subject: other, branch: None };
+    let change = change::merge(&one, &session("os-1"), source, &[1, 2]).unwrap();
+    let (out, _) = made(&one, &change, None);
+    let out = String::from_utf8(out).unwrap();
+    let named = |id: &str| out.matches(&format!("\"sessionId\":\"{id}\"")).count();
+    assert_eq!((named(OLD), named("os-1"), named(NEW)), (out.lines().count(), 0, 0), "{out}");
+    // A file that is called as its records say, or as clients call one, is a session of that name.
+    let odd = text.replace(OLD, "aaaa1111");
+    for (name, id) in [("aaaa1111.jsonl", "aaaa1111"), ("x.jsonl", "aaaa1111")] {
+        assert_eq!(at(odd.as_bytes(), name).session_id(), id);
+    }
+    assert_eq!(at(odd.as_bytes(), &format!("{NEW}.jsonl")).session_id(), NEW);
 }
 
 fn difference(was: Option<&[String]>, is: Option<&[String]>) -> String {

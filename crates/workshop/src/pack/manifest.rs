@@ -144,6 +144,8 @@ pub(super) enum Spot {
     Beside(PathBuf),
     FileHistory(PathBuf),
     Todos(PathBuf),
+    Tasks(PathBuf),
+    Images(PathBuf),
 }
 
 impl Spot {
@@ -156,6 +158,8 @@ impl Spot {
             Spot::Beside(below) => project.join(below),
             Spot::FileHistory(below) => home.join("file-history").join(id).join(below),
             Spot::Todos(below) => home.join("todos").join(below),
+            Spot::Tasks(below) => home.join("tasks").join(id).join(below),
+            Spot::Images(below) => home.join("image-cache").join(id).join(below),
         }
     }
 }
@@ -173,6 +177,7 @@ pub(super) fn place(id: &str, file: &PackedFile) -> Option<Spot> {
     let last = *parts.last()?;
     let (stem, ending) = last.rsplit_once('.').unwrap_or((last, ""));
     let is_text = ["json", "jsonl", "txt", "md", "log"].contains(&ending);
+    let is_image = ["gif", "jpeg", "jpg", "png", "webp"].contains(&ending);
     let is_agent = last.starts_with("agent-") && ["json", "jsonl"].contains(&ending);
     let is_settings =
         ["settings", "hooks", "mcp"].iter().any(|word| stem.to_lowercase().contains(word));
@@ -190,6 +195,8 @@ pub(super) fn place(id: &str, file: &PackedFile) -> Option<Spot> {
         ("todos", [name]) if thing(Thing::Todos) && name.starts_with(id) && ending == "json" => {
             Some(Spot::Todos(path))
         }
+        ("tasks", [_]) if thing(Thing::Task) && ending == "json" => Some(Spot::Tasks(path)),
+        ("image-cache", [_]) if thing(Thing::PastedImage) && is_image => Some(Spot::Images(path)),
         _ => None,
     }
 }

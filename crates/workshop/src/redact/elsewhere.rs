@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use transcript::conversation::place::{Session, Thing};
+use transcript::conversation::place::{Home, Session, Thing};
 use transcript::format::file::read_at;
 use transcript::format::secret::Cover;
 use transcript::format::threads;
@@ -33,8 +33,10 @@ pub enum Stand {
     Original,
     /// Another session, which may be a fork or a copy.
     Session,
-    /// The prompt history.
+    /// The prompt history, or a text that was pasted into a prompt.
     History,
+    /// The name of the folder of a project, which is made from the path of a directory.
+    ProjectFolder,
     /// A copy of an edited file.
     FileCopy,
     /// A change that can be undone.
@@ -57,6 +59,7 @@ impl Stand {
             Stand::Original => "original",
             Stand::Session => "session",
             Stand::History => "prompt-history",
+            Stand::ProjectFolder => "project-folder",
             Stand::FileCopy => "file-copy",
             Stand::Undo => "undo",
             Stand::Catalog => "catalog",
@@ -132,6 +135,10 @@ impl Workshop {
                     let (what, name) = (stand_of(home, &path), name_in(home, &path));
                     add(path, what, name);
                 }
+            }
+            for project in (Home { root: home.clone() }).projects() {
+                let name = project.file_name().unwrap_or_default().into();
+                add(project, Stand::ProjectFolder, name);
             }
             // The client has it there unless it was given another home.
             if home.ends_with(".claude") {
@@ -216,7 +223,7 @@ fn stand_of(home: &Path, path: &Path) -> Stand {
     let first = below.components().next().map(|part| part.as_os_str().to_string_lossy());
     match first.as_deref() {
         Some("projects") => Stand::Session,
-        Some("history.jsonl") => Stand::History,
+        Some("history.jsonl" | "paste-cache") => Stand::History,
         Some("file-history") => Stand::FileCopy,
         _ => Stand::File,
     }

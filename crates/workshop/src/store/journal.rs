@@ -27,6 +27,8 @@ const NEW: &str = ".new-";
 const GONE: &str = ".gone-";
 /// The maximum size of `begun.json`, in bytes.
 const LONGEST: u64 = 16 << 20;
+/// In milliseconds.
+const HOUR: i64 = 60 * 60 * 1000;
 /// How long to wait for another process that uses the journal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -375,6 +377,37 @@ impl Journal {
             .filter(|entry| entry.items.iter().any(|item| item.path == path))
             .filter(|entry| entry.late().bytes > 0)
             .collect()
+    }
+
+    /// When another program last wrote to a file, as far as the changes of the last hour show;
+    /// `None` if it has only been written by changes that are here.
+    pub fn written_by_others(&self, path: &Path, now: SystemTime) -> Option<SystemTime> {
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let is_new = |folder: &PathBuf| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            entry::time_of(&name).is_some_and(|time| time > millis(now) - HOUR)
+        };
+        let folders = self.folders().unwrap_or_default().into_iter().filter(is_new);
+        let entries: Vec<Entry> = folders.filter_map(|folder| Entry::read(&folder)).collect();
+        let items = || entries.iter().flat_map(|one| one.items.iter().map(move |item| (one, item)));
+        let mut state = Mark::of(&path).ok()?;
+        // Each change leads to the state before it.
+        for _ in &entries {
+            let made = items().find(|(_, item)| item.path == path && item.after == Some(state));
+            let Some((entry, item)) = made else { break };
+            let Was::There { copy, before } = &item.was else {
+                // A file that was moved has the time at which it was written.
+                let is_moved = state.modified / 1_000_000 < u128::try_from(entry.time).unwrap_or(0);
+                return is_moved.then(|| state.time());
+            };
+            let kept = Mark::of(&entry.folder.join(&copy.name)).ok();
+            match kept.filter(|_| matches!(copy.how, entry::How::Link { .. })) {
+                // Somebody went on writing to the old file.
+                Some(kept) if kept != *before => return Some(kept.time()),
+                _ => state = *before,
+            }
+        }
+        Some(state.time())
     }
 
     fn folders(&self) -> io::Result<Vec<PathBuf>> {

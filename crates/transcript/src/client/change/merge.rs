@@ -5,7 +5,8 @@
 //! Invariants: a call is carried together with its result; no call, answer or record has an id that
 //! another one of the result has; compactions of another session are left behind, unless a split
 //! made that session, because they would hide what is before them. What a split put into both
-//! sessions is not added again: the compaction that keeps it refers to what is there.
+//! sessions is not added again: the compaction that keeps it refers to what is there. Records of
+//! the queue come along with their turns: a prompt may stand only there.
 
 use std::io::Write;
 
@@ -20,6 +21,7 @@ use super::spans::Spans;
 use super::split::is_split;
 use super::{Change, Subject, Written, write_file};
 use crate::conversation::Conversation;
+use crate::conversation::lineage::session_id;
 use crate::conversation::place::Session;
 use crate::conversation::table::{BlockId, Filling, RowId, Table};
 use crate::format::content::BlockKind;
@@ -122,7 +124,7 @@ pub fn merge(
         grafting.fresh_ids(main);
     }
     grafting.thinking();
-    let first = grafting.first().ok_or(MergeError::Empty)?;
+    let first = grafting.steps().next().ok_or(MergeError::Empty)?;
     let is_left = |id: RowId| !(is_moved && grafting.stays[id.index()]);
     let newest = newest(main, is_left);
     let shared = std::mem::take(&mut grafting.shared);
@@ -136,7 +138,7 @@ pub fn merge(
         is_moved,
         change: graft_change,
         leaf,
-        session: session.id.to_string(),
+        session: session_id(&session.path, &main.table),
         agents: Vec::new(),
         shared,
     };
@@ -269,6 +271,7 @@ impl<'a> Grafting<'a> {
                     && !fixed.contains(row);
             }
         }
+        self.queue(main, turns);
         let beside = beside_path(self.subject, &self.spans.order, self.spans.order.len());
         let is_chosen = |row: &RowId| {
             let turn = self.spans.owner(*row);
@@ -284,7 +287,7 @@ impl<'a> Grafting<'a> {
             self.stays[row.index()] = false;
             self.change.elsewhere.push(row);
         }
-        if !self.stays.contains(&true) {
+        if !table.numbered().any(|(id, row)| self.stays[id.index()] && is_step(row.kind)) {
             return Err(MergeError::Empty);
         }
         for (id, _) in table.numbered().filter(|(id, _)| !self.stays[id.index()]) {
@@ -305,6 +308,32 @@ impl<'a> Grafting<'a> {
             self.change.did(None, None, text);
         }
         Ok(())
+    }
+
+    /// Marks the records of the queue in turns, counted from 1. They say what happens to the prompts
+    /// that wait, so they cannot follow prompts of the session that still do, unless a split left
+    /// these there.
+    fn queue(&mut self, main: &Conversation, turns: &[usize]) {
+        let table = &self.conversation.table;
+        let mut found: Vec<RowId> = Vec::new();
+        for turn in turns.iter().map(|number| number - 1) {
+            let ahead = if turn == 0 { self.spans.start(0) } else { 0 };
+            let rows = self.spans.order[..ahead].iter().chain(self.spans.rows(turn));
+            let is_queue = |row: &RowId| table.row(*row).kind == Kind::QueueOperation;
+            found.extend(rows.copied().filter(is_queue));
+        }
+        if main.table.waiting.is_empty() || self.split.is_some() {
+            for row in found {
+                self.stays[row.index()] = true;
+            }
+        } else if !found.is_empty() {
+            let many = if found.len() == 1 { "" } else { "s" };
+            let text = format!(
+                "left out: {} record{many} of the queue, because prompts wait in the session's own",
+                found.len()
+            );
+            self.change.did(None, None, text);
+        }
     }
 
     /// What a compaction keeps from before the point of a split, and the other session has: there,
@@ -342,9 +371,11 @@ impl<'a> Grafting<'a> {
         found
     }
 
-    /// The first record that is carried over.
-    fn first(&self) -> Option<RowId> {
-        self.spans.order.iter().copied().find(|row| self.stays[row.index()])
+    /// The messages that are carried over, and what is attached to them, in order.
+    fn steps(&self) -> impl DoubleEndedIterator<Item = RowId> {
+        let table = &self.conversation.table;
+        let is_carried = |row: &RowId| self.stays[row.index()] && is_step(table.row(*row).kind);
+        self.spans.order.iter().copied().filter(is_carried)
     }
 
     /// Gives calls and answers other ids where the session already has these.
@@ -429,8 +460,7 @@ impl<'a> Grafting<'a> {
         self.change.hang(self.conversation, first, &place);
         self.change.relink(self.subject)?;
         self.change.hang(self.conversation, first, &place);
-        let kept: Vec<RowId> =
-            self.spans.order.iter().copied().filter(|row| self.stays[row.index()]).collect();
+        let kept: Vec<RowId> = self.steps().collect();
         self.change.end_with(self.conversation, &kept);
         let last = kept.iter().rev().find(|row| table.row(**row).kind != Kind::Progress);
         if let Some(last) = last {

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::compress::records::{MARK, MARK_OF_BOUNDARY};
 use super::compress::{is_link, starts};
 use super::splice::To;
-use super::{Change, Subject};
+use super::{Change, Restores, Subject};
 use crate::conversation::Conversation;
 use crate::conversation::table::{Id, Row, RowId};
 use crate::format::content::Message;
@@ -110,6 +110,7 @@ pub fn uncompress(subject: &Subject, what: &Uncompress) -> Result<Change, Uncomp
         newest(conversation, last, &mut change);
     }
     let is_client = found[from..].iter().any(|run| run.ours.is_none());
+    change.restores = if is_client { Restores::No } else { Restores::Yes };
     let count = found.len() - from;
     let compactions =
         if count == 1 { "1 compaction".to_owned() } else { format!("{count} compactions") };

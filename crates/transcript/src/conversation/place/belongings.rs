@@ -7,16 +7,16 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
+use super::home_folders;
 use super::{Session, is_agent, is_jsonl, listing, sidecar};
 use crate::conversation::id::AgentId;
 use crate::format::file::{Body, Lines};
-use crate::format::json::Json;
+use crate::format::json::{Json, Object};
 use crate::format::limit::GLANCE_HEAD;
 use crate::names::named;
 
@@ -77,12 +77,53 @@ named! {
         FileHistory = "file-history",
         /// A todo list.
         Todos = "todos",
+        /// A task of the model's list.
+        Task = "task",
+        /// An image that was pasted into a prompt.
+        PastedImage = "pasted-image",
+        /// A script that a hook made for the commands of the session.
+        Environment = "session-env",
+        /// What the client did, if it was asked to record that.
+        DebugLog = "debug-log",
+        /// Another file of the home that is named after the session.
+        HomeFile = "home-file",
         /// The plan that was made in plan mode.
         Plan = "plan",
         /// An entry in the project's `sessions-index.json`.
         IndexRow = "index-row",
         /// Prompts in `history.jsonl`.
         History = "history",
+        /// A text that was pasted into a prompt in `history.jsonl`.
+        PastedText = "pasted-text",
+    }
+}
+
+impl Thing {
+    /// Whether a copy of the session needs it to go on.
+    pub fn goes_along(self) -> bool {
+        match self {
+            Thing::Agent
+            | Thing::AgentMeta
+            | Thing::ToolResult
+            | Thing::SideFile
+            | Thing::FileHistory
+            | Thing::Todos
+            | Thing::Task
+            | Thing::PastedImage => true,
+            Thing::Transcript
+            | Thing::Environment
+            | Thing::DebugLog
+            | Thing::HomeFile
+            | Thing::Plan
+            | Thing::IndexRow
+            | Thing::History
+            | Thing::PastedText => false,
+        }
+    }
+
+    /// Whether other sessions may use the same file, so that it does not go with one of them.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Thing::Plan | Thing::IndexRow | Thing::History | Thing::PastedText)
     }
 }
 
@@ -177,8 +218,8 @@ fn session_of(path: &Path) -> Option<String> {
 
 /// Everything that belongs to a session, the session first.
 ///
-/// For a session in a home, this is more than for one that is given by its path alone: the copies
-/// of edited files, the todo lists, the plans and the prompt history are in the home.
+/// For a session in a home, this is more than for one that is given by its path alone: a home has
+/// copies of edited files, lists of things to do, logs, plans and the prompt history.
 pub fn belongings(session: &Session) -> Vec<Belonging> {
     let mut found = in_folder(session, agents(session));
     let project = session.path.parent();
@@ -188,28 +229,32 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
         found.push(plain(Thing::IndexRow, index));
     }
     if let Some(root) = root(session) {
-        found.extend(in_home(session, root));
+        found.extend(in_home(session, root, |_| true));
         let history = root.join("history.jsonl");
-        if mentions(&history, &session.id) {
+        if let Some(pasted) = prompts_in(&history, &session.id) {
             found.push(plain(Thing::History, history));
+            let pasted = home_folders::pasted(root, &pasted);
+            found.extend(pasted.into_iter().map(|path| plain(Thing::PastedText, path)));
         }
     }
     found
 }
 
-/// The same without what several sessions share, if the sub-agents' files are already known.
+/// What a copy of the session takes along, and its plans, if the sub-agents' files are already
+/// known.
 pub(super) fn its_own(session: &Session, agents: Vec<Agent>) -> Vec<Belonging> {
     let mut found = in_folder(session, agents);
-    found.extend(root(session).into_iter().flat_map(|root| in_home(session, root)));
+    let root = root(session);
+    found.extend(root.into_iter().flat_map(|root| in_home(session, root, Thing::goes_along)));
     found
 }
 
-fn plain(thing: Thing, path: PathBuf) -> Belonging {
+pub(super) fn plain(thing: Thing, path: PathBuf) -> Belonging {
     Belonging { thing, path, agent: None }
 }
 
 /// The home, if the session is in one.
-fn root(session: &Session) -> Option<&Path> {
+pub(super) fn root(session: &Session) -> Option<&Path> {
     session.path.parent()?.parent()?.parent()
 }
 
@@ -237,41 +282,10 @@ fn in_folder(session: &Session, agents: Vec<Agent>) -> Vec<Belonging> {
 }
 
 /// What a home has of a session, apart from the prompt history.
-fn in_home(session: &Session, root: &Path) -> Vec<Belonging> {
-    let mut found = Vec::new();
-    let mut add = |thing: Thing, path: PathBuf| found.push(plain(thing, path));
-    // The file name can be anything; only a plain name may be joined to a path.
-    let is_name = Path::new(session.id.as_str())
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
-    let copies = root.join("file-history").join(session.id.as_str());
-    for path in is_name.then(|| listing(&copies).files).into_iter().flatten() {
-        add(Thing::FileHistory, path);
-    }
-    for path in listing(&root.join("todos")).files {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with(session.id.as_str()) {
-            add(Thing::Todos, path);
-        }
-    }
-    for path in plans(session, &root.join("plans")) {
-        add(Thing::Plan, path);
-    }
-    found
-}
-
-/// The plans in a folder that have the name of a slug of the session. The names of the folder are
-/// compared with the slugs, so that no path is made from what a record says.
-fn plans(session: &Session, folder: &Path) -> Vec<PathBuf> {
-    let mut found = listing(folder).files;
-    found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
-    // Most homes have no plans: then the session is not read.
-    if !found.is_empty() {
-        let slugs = slugs(&session.path);
-        found.retain(|path| {
-            path.file_stem().and_then(OsStr::to_str).is_some_and(|name| slugs.contains(name))
-        });
-    }
+fn in_home(session: &Session, root: &Path, is_wanted: impl Fn(Thing) -> bool) -> Vec<Belonging> {
+    let mut found = home_folders::named_after(session, root, is_wanted);
+    let plans = home_folders::plans(root, || slugs(&session.path));
+    found.extend(plans.into_iter().map(|path| plain(Thing::Plan, path)));
     found
 }
 
@@ -288,6 +302,32 @@ fn slugs(path: &Path) -> HashSet<String> {
         }
     }
     slugs
+}
+
+/// The hashes of the texts that were pasted into the session's prompts; `None` if none of the
+/// prompts in the history is of the session. A history that cannot be read may have some.
+fn prompts_in(history: &Path, id: &str) -> Option<HashSet<String>> {
+    let file = match files::open(history) {
+        Ok(file) => file,
+        Err(error) => {
+            return (error.kind() != io::ErrorKind::NotFound).then(HashSet::new);
+        }
+    };
+    let mut lines = Lines::new(file);
+    let (mut hashes, mut is_there) = (HashSet::new(), false);
+    let of_session = memmem::Finder::new(id.as_bytes());
+    while let Ok(Some(line)) = lines.next_line() {
+        let Body::Held(bytes) = line.body else { continue };
+        if of_session.find(bytes).is_none() {
+            continue;
+        }
+        is_there = true;
+        let pasted = Json::parse(bytes).and_then(|line| line.get("pastedContents")?.object());
+        for (_, one) in pasted.iter().flat_map(Object::members) {
+            hashes.extend(one.get("contentHash").and_then(Json::text).map(Cow::into_owned));
+        }
+    }
+    is_there.then_some(hashes)
 }
 
 /// Whether a line of a file contains the id. Ids are long and random, so its position does not

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::belongings::its_own;
+use super::home_folders;
 use super::{Agent, Belonging, Session, Thing};
 use crate::format::secret::{Form, Redactor, Values, survey, survey_name};
 
@@ -77,13 +78,11 @@ impl Thing {
         match self {
             Thing::Transcript | Thing::Agent | Thing::History => Form::Lines,
             Thing::AgentMeta | Thing::Todos | Thing::IndexRow => Form::Json,
-            Thing::ToolResult | Thing::SideFile | Thing::FileHistory | Thing::Plan => {
-                match path.extension().and_then(|ending| ending.to_str()) {
-                    Some("jsonl") => Form::Lines,
-                    Some("json") => Form::Json,
-                    _ => Form::Text,
-                }
-            }
+            _ => match path.extension().and_then(|ending| ending.to_str()) {
+                Some("jsonl") => Form::Lines,
+                Some("json") => Form::Json,
+                _ => Form::Text,
+            },
         }
     }
 }
@@ -94,7 +93,7 @@ pub fn roots(session: &Session) -> Vec<PathBuf> {
     let Some(project) = session.path.parent() else { return Vec::new() };
     let mut roots = vec![project.to_owned()];
     if let Some(home) = project.parent().and_then(Path::parent) {
-        roots.extend([home.join("file-history"), home.join("todos")]);
+        roots.extend(home_folders::names().map(|name| home.join(name)));
         if project.parent().is_some_and(|folder| folder.ends_with("projects")) {
             roots.extend([home.to_owned(), home.join("projects")]);
         }

@@ -15,7 +15,7 @@ pub(crate) fn shown(table: &Table) -> String {
         table.boundaries,
         table.started,
         table.prompts,
-        table.unsaid,
+        (&table.unsaid, &table.waiting),
         table.durations,
         table.forked_from,
         (table.named_leaf, table.is_agent, table.null_line),

@@ -142,6 +142,16 @@ pub(super) enum Queued {
     Clear,
 }
 
+/// What became of the prompts in the queue.
+struct QueueFates {
+    /// Those that left it, with their hashes, and whether they were removed.
+    left: Vec<(RowId, u64, bool)>,
+    /// The user records of prompts that left it without a `dequeue`.
+    taken: HashSet<RowId>,
+    /// Those that are still in it.
+    waiting: Vec<RowId>,
+}
+
 impl Table {
     /// Whether a row has a block with that hash.
     pub(super) fn has_part(&self, row: RowId, hash: u64) -> bool {
@@ -378,9 +388,8 @@ impl Reading {
         self.queue.extend(queued.map(|queued| (row, queued)));
     }
 
-    /// Returns the prompts that left the queue, each with whether it was removed; and the user
-    /// records of prompts that left the queue without a `dequeue`.
-    fn left(&self) -> (Vec<(RowId, u64, bool)>, HashSet<RowId>) {
+    /// What became of the prompts in the queue.
+    fn fates(&self) -> QueueFates {
         let mut waiting: VecDeque<(RowId, u64)> = VecDeque::new();
         let mut left = Vec::new();
         let mut taken = HashSet::new();
@@ -426,7 +435,7 @@ impl Reading {
             }
         }
         left.sort_unstable();
-        (left, taken)
+        QueueFates { left, taken, waiting: waiting.into_iter().map(|(row, _)| row).collect() }
     }
 
     pub(super) fn finish(mut self) -> Table {
@@ -438,7 +447,8 @@ impl Reading {
         }
         // A prompt that left the queue and was said later has a record of its own. Each record
         // counts once.
-        let (left, taken) = self.left();
+        let QueueFates { left, taken, waiting } = self.fates();
+        self.table.waiting = waiting;
         let mut places: HashMap<u64, VecDeque<RowId>> =
             left.iter().map(|(_, hash, _)| (*hash, VecDeque::new())).collect();
         for (hash, row) in self.text_hashes.iter().filter(|(_, row)| !taken.contains(row)) {

@@ -11,7 +11,7 @@ use crate::conversation::table::{BlockId, BlockRow, RowId};
 use crate::conversation::{Conversation, Look, tool};
 use crate::format::content::{Block, BlockKind, Message};
 use crate::format::entry::{Entry, Kind};
-use crate::format::input::{Input, attached_prompt, typed};
+use crate::format::input::{Input, attached_prompt, typed_exactly};
 use crate::format::json::Json;
 
 /// What a record says.
@@ -127,9 +127,9 @@ impl Seeing<'_> {
             Some(attached_prompt(entry))
         } else {
             let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
-            typed(blocks.filter_map(|block| block.text()))
+            typed_exactly(blocks.filter_map(|block| block.text()))
         };
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Seen::Nothing };
+        let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Seen::Nothing };
         let start = cue::clean(&text, LONGEST_START);
         let text = Some(text).filter(|_| self.may_fit.contains(&row));
         Seen::Prompt(PromptSeen { text, start })
