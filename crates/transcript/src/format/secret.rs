@@ -18,6 +18,7 @@ mod deep;
 mod grams;
 mod key_lines;
 mod mask;
+mod placeholder;
 mod searched;
 mod shape;
 mod spot;
@@ -101,6 +102,28 @@ impl Redactor {
         text: &str,
         announced: impl FnMut(usize, usize),
     ) -> Vec<Secret<'_>> {
+        let found = self.scan_all(member, text, announced);
+        // Nearly always nothing is.
+        if found.is_empty() {
+            return found;
+        }
+        let bytes = text.as_bytes();
+        let places = placeholder::places(self, bytes);
+        if places.is_empty() {
+            return found;
+        }
+        let blank = placeholder::blanked(bytes, &places);
+        let found = self.scan_all(member, &String::from_utf8_lossy(&blank), |_, _| {});
+        placeholder::outside(found, bytes, &places)
+    }
+
+    /// The same by all rules, wherever they match.
+    fn scan_all(
+        &self,
+        member: Option<&str>,
+        text: &str,
+        announced: impl FnMut(usize, usize),
+    ) -> Vec<Secret<'_>> {
         let bytes = text.as_bytes();
         let mut found = scan_announced(bytes, DEPTH, announced);
         if let Some(range) = member.and_then(|name| context::member(name.as_bytes(), bytes)) {
@@ -121,7 +144,13 @@ impl Redactor {
         if !self.custom.is_empty() {
             return mask::kinds_in_json(self, line);
         }
-        self.merge(scan(line, DEPTH), line).into_iter().map(|secret| secret.kind).collect()
+        let mut found = self.merge(scan(line, DEPTH), line);
+        if !found.is_empty() {
+            let places = placeholder::places(self, line);
+            let blank = placeholder::blanked(line, &places);
+            found = placeholder::outside(self.merge(scan(&blank, DEPTH), &blank), line, &places);
+        }
+        found.into_iter().map(|secret| secret.kind).collect()
     }
 
     /// Sorts the secrets, merges those that overlap, and removes allowed values.
