@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::table::TABLE;
-use super::{Redactor, Secret, words};
+use super::{Found, Redactor, words};
 
 /// What a placeholder begins with: `[redacted:github-token:1]`, and `[redacted-github-token-1]` in
 /// the name of a file.
@@ -65,17 +65,15 @@ pub(super) fn blanked(text: &[u8], places: &[Range<usize>]) -> Vec<u8> {
 
 /// What is found in a text, without its placeholders. A secret around one becomes several.
 pub(super) fn outside<'a>(
-    found: Vec<Secret<'a>>,
+    found: Vec<Found<'a>>,
     text: &[u8],
     places: &[Range<usize>],
-) -> Vec<Secret<'a>> {
-    let mut all = Vec::with_capacity(found.len());
-    for Secret { kind, range } in found {
-        for range in parts(range, text, places) {
-            all.push(Secret { kind, range });
-        }
-    }
-    all
+) -> Vec<Found<'a>> {
+    let cut = |(range, named): Found<'a>| {
+        let parts = parts(range, text, places).into_iter();
+        parts.map(move |part| (part, named)).collect::<Vec<_>>()
+    };
+    found.into_iter().flat_map(cut).collect()
 }
 
 /// The parts of a range that are no placeholders, if there is more in them than signs.

@@ -366,9 +366,12 @@ impl Look<'_> {
             let is_alone = member.is_none() && !string.is_in_list();
             let hash = is_alone.then(|| self.seeds.hash(inner));
             let is_long = is_long(inner);
-            let is_known = |hash| match is_long {
-                true => clean.contains(&hash) || self.known.is_some_and(|known| known.has(hash)),
-                false => lately.has(hash),
+            let is_known = |hash| {
+                if is_long {
+                    clean.contains(&hash) || self.known.is_some_and(|known| known.has(hash))
+                } else {
+                    lately.has(hash)
+                }
             };
             if hash.is_some_and(is_known) {
                 return;
