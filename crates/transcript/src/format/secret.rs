@@ -9,6 +9,7 @@
 //! redact; JSON stays JSON; nothing except the secrets changes.
 
 mod anchor;
+mod apart;
 mod border;
 mod canon;
 mod coded;
@@ -20,6 +21,7 @@ mod grams;
 mod key_lines;
 mod lines;
 mod mask;
+mod password;
 mod placeholder;
 mod plain;
 mod searched;

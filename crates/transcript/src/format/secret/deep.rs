@@ -32,7 +32,7 @@ impl Redactor {
 
     /// Whether a text of this length is too short for a secret.
     pub(super) fn needs_more(&self, length: usize) -> bool {
-        self.custom.is_empty() && length < context::SHORTEST
+        self.custom.is_empty() && length < context::SHORTEST_PASSWORD
     }
 
     fn find_to<'a>(&'a self, member: Option<&str>, text: &str, depth: usize) -> Vec<Hit<'a>> {
