@@ -9,15 +9,21 @@
 //! redact; JSON stays JSON; nothing except the secrets changes.
 
 mod anchor;
+mod apart;
 mod border;
 mod canon;
+mod coded;
 mod command;
 mod context;
 mod cover;
 mod deep;
 mod grams;
 mod key_lines;
+mod lines;
 mod mask;
+mod password;
+mod placeholder;
+mod plain;
 mod searched;
 mod shape;
 mod spot;
@@ -26,6 +32,7 @@ mod survey;
 mod table;
 mod values;
 mod words;
+mod wrap;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -38,7 +45,8 @@ pub use survey::{Form, Sighting, Survey, survey, survey_name};
 pub use table::kinds;
 pub use values::Values;
 
-use border::{Plain, printable};
+use border::printable;
+use plain::Plain;
 use shape::{Rule, Shape, Text};
 use table::TABLE;
 
@@ -91,18 +99,42 @@ impl Redactor {
 
     /// Like [`Redactor::find`], for the value of a JSON member.
     fn find_in(&self, member: Option<&str>, text: &str) -> Vec<Secret<'_>> {
-        self.find_in_announced(member, text, |_, _| {})
+        let found = self.scan_all(member, text);
+        // Nearly always nothing is.
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let found = self.outside_placeholders(found, text.as_bytes(), |blank| {
+            self.scan_all(member, &plain::same_length(blank))
+        });
+        found.into_iter().map(|(range, (kind, _))| Secret { kind, range }).collect()
     }
 
-    /// Like [`Redactor::find_in`]; calls `announced` with the number and the offset of each anchor.
-    fn find_in_announced(
+    /// What the table describes, with the ranks of the kinds.
+    fn find_ranked(&self, text: &[u8]) -> Vec<Found<'_>> {
+        let found = self.merge(scan(text, DEPTH), text);
+        self.outside_placeholders(found, text, |blank| self.merge(scan(blank, DEPTH), blank))
+    }
+
+    /// What was found in a text, without its placeholders. `again` looks for it in a text whose
+    /// placeholders are blank.
+    fn outside_placeholders<'a>(
         &self,
-        member: Option<&str>,
-        text: &str,
-        announced: impl FnMut(usize, usize),
-    ) -> Vec<Secret<'_>> {
+        found: Vec<Found<'a>>,
+        text: &[u8],
+        again: impl FnOnce(&[u8]) -> Vec<Found<'a>>,
+    ) -> Vec<Found<'a>> {
+        let places = if found.is_empty() { Vec::new() } else { placeholder::places(self, text) };
+        if places.is_empty() {
+            return found;
+        }
+        placeholder::outside(again(&placeholder::blanked(text, &places)), text, &places)
+    }
+
+    /// What all rules find, wherever they match.
+    fn scan_all(&self, member: Option<&str>, text: &str) -> Vec<Found<'_>> {
         let bytes = text.as_bytes();
-        let mut found = scan_announced(bytes, DEPTH, announced);
+        let mut found = scan(bytes, DEPTH);
         if let Some(range) = member.and_then(|name| context::member(name.as_bytes(), bytes)) {
             found.push((range, ("assigned-secret", usize::MAX)));
         }
@@ -121,11 +153,11 @@ impl Redactor {
         if !self.custom.is_empty() {
             return mask::kinds_in_json(self, line);
         }
-        self.merge(scan(line, DEPTH), line).into_iter().map(|secret| secret.kind).collect()
+        self.find_ranked(line).into_iter().map(|(_, (kind, _))| kind).collect()
     }
 
     /// Sorts the secrets, merges those that overlap, and removes allowed values.
-    fn merge<'a>(&self, mut found: Vec<Found<'a>>, text: &[u8]) -> Vec<Secret<'a>> {
+    fn merge<'a>(&self, mut found: Vec<Found<'a>>, text: &[u8]) -> Vec<Found<'a>> {
         found.retain(|(range, _)| !range.is_empty() && !self.allows(&text[range.clone()]));
         found.sort_by_key(|(range, (_, rank))| (range.start, *rank));
         let mut merged: Vec<Found<'a>> = Vec::with_capacity(found.len());
@@ -138,7 +170,7 @@ impl Redactor {
                 _ => merged.push((range, named)),
             }
         }
-        merged.into_iter().map(|(range, (kind, _))| Secret { kind, range }).collect()
+        merged
     }
 
     fn allows(&self, value: &[u8]) -> bool {
@@ -151,15 +183,6 @@ type Found<'a> = (Range<usize>, (&'a str, usize));
 
 /// The secrets that the table describes.
 fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
-    scan_announced(bytes, depth, |_, _| {})
-}
-
-/// Like [`scan`]; calls `announced` with the number and the offset of each anchor of a key.
-fn scan_announced<'a>(
-    bytes: &[u8],
-    depth: usize,
-    mut announced: impl FnMut(usize, usize),
-) -> Vec<Found<'a>> {
     let text = Text::new(bytes);
     let mut found = Vec::new();
     let (mut has_escapes, mut covered) = (false, (0, 0));
@@ -167,9 +190,6 @@ fn scan_announced<'a>(
     TABLE.finder.each(&TABLE.anchors, bytes, |number, start| {
         let anchor = &TABLE.anchors[number];
         let end = start + anchor.text.len();
-        if matches!(anchor.shape, Shape::Parts { is_weak: false, .. } | Shape::Rule(Rule::Jwt)) {
-            announced(number, start);
-        }
         match &anchor.shape {
             Shape::Rule(Rule::Escape) => has_escapes |= printable(bytes, end).is_some(),
             // A key contains no other key, unless that one ranks higher in the table.
@@ -203,13 +223,11 @@ fn scan_announced<'a>(
     }
     if has_escapes
         && depth > 0
-        && let Some(plain) = Plain::of(bytes)
+        && let Some(plain) = Plain::of_letters(bytes)
     {
-        let inner = scan(&plain.text, depth - 1);
-        found = inner
-            .into_iter()
-            .map(|(range, named)| (plain.source(range.start)..plain.source(range.end), named))
-            .collect();
+        let inner = scan(&plain.text, depth - 1).into_iter();
+        let inner = inner.filter(|(range, _)| !range.is_empty());
+        found = inner.map(|(range, named)| (plain.source(&range), named)).collect();
     }
     found
 }

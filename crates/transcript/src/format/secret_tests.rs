@@ -76,7 +76,7 @@ fn every_row_finds_its_own() {
                 shape::Part::Sign(sign) => text.push(char::from(*sign)),
             }
         }
-        let sentence = format!("it is {text} there");
+        let sentence = format!("its key is {text} there");
         let kinds: Vec<&str> = found(&sentence).iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [anchor.kind], "{text}");
     }
@@ -383,6 +383,147 @@ fn names_in_small_letters_count() {
     ] {
         assert_eq!(shown(text), wanted);
     }
+}
+
+/// Passwords of people, in the forms in which they stand in files.
+#[test]
+fn passwords_have_signs() {
+    for password in [
+        "aB3$xY9&kL2!mN",
+        "Tr0ub4dor&3xYz",
+        "Xy7(Qw9)zPl2",
+        "k9#mP2@xLq8w",
+        "ab12cd34$",
+        "P4ssw0rd;drop9",
+        "Zx9,kd.Qq3-1",
+        "my$ecretP4ss",
+        "9fJ{kd}83jf",
+        "hG7<kd>9sLw",
+        "S3cr3t[0]x9k",
+        "a8%kd92%Lsk",
+        "Summer2024!",
+        "hunter2",
+        "S3cret!",
+        "letmein",
+    ] {
+        for (before, after) in
+            [("DB_PASSWORD=", "\nA=b"), ("password: ", "\n"), ("{\"password\": \"", "\"}")]
+        {
+            let text = format!("{before}{password}{after}");
+            assert_eq!(
+                shown(&text),
+                format!("{before}[redacted:assigned-secret]{after}"),
+                "{text}"
+            );
+        }
+    }
+    for password in [
+        "Xy7(Qw9)zPl2",
+        "k9#mP2@xLq8w",
+        "P4ssw0rd;drop9",
+        "Zx9,kd.Qq3-1",
+        "9fJ{kd}83jf",
+        "hG7<kd>9sLw",
+        "#Kd83jf92ls",
+        "20240115",
+    ] {
+        let text = format!("postgres://app:{password}@db/x");
+        assert_eq!(shown(&text), "postgres://app:[redacted:url-password]@db/x", "{text}");
+    }
+    assert_eq!(
+        shown("a?password=x9Kq2Lm8&user=b connect(password=x9Kq2Lm8, user=b)"),
+        "a?password=[redacted:assigned-secret]&user=b \
+         connect(password=[redacted:assigned-secret], user=b)"
+    );
+    assert_eq!(
+        shown(r#"{"password": "p@ss w0rd 99"}"#),
+        r#"{"password": "[redacted:assigned-secret]"}"#
+    );
+    for text in [
+        "password = getPassword()",
+        "password = getPassword2(user1)",
+        "password: string",
+        "password: process.env.DB_PASSWORD_V2",
+        "password=$PASSWORD",
+        "password: ${DB_PASSWORD}",
+        "password=<password>",
+        "password: true",
+        "password_hash_length: 32",
+        "password: Vec<u8>, user: Map<k1, v2>",
+        "password=args[1], user=args[2]",
+        "password=pre$DB_PASSWORD",
+        "password: changeme123",
+        "http://a:8080,b@c http://x.test:80;user@y",
+    ] {
+        assert_eq!(shown(text), text);
+    }
+}
+
+/// A value may stand apart from its name, or behind a type.
+#[test]
+fn values_apart_from_their_names() {
+    let value = noise(32);
+    for (before, after) in [
+        ("const token: string = \"", "\""),
+        ("val apiKey: String = \"", "\""),
+        ("let api_key: &str = \"", "\";"),
+        ("- name: DB_PASSWORD\n  value: \"", "\""),
+        ("{\"name\":\"DB_PASSWORD\",\"value\":\"", "\"}"),
+        ("{\"Name\":\"/prod/db/password\",\"Type\":\"SecureString\",\"Value\":\"", "\"}"),
+        ("<add key=\"ApiKey\" value=\"", "\" />"),
+        ("<key>apiKey</key>\n<string>", "</string>"),
+        ("| password | ", " |"),
+        ("ENV API_TOKEN ", "\n"),
+        ("set -x API_TOKEN ", "\n"),
+        ("CREATE USER a WITH PASSWORD '", "';"),
+        (".password(\"", "\")"),
+        ("setPassword(\"", "\");"),
+        ("the db password is \"", "\""),
+        ("use this api key: ", " now"),
+        ("aws configure set aws_secret_access_key ", "\n"),
+        ("npm config set //registry.npmjs.org/:_authToken ", "\n"),
+        ("ALGOLIA_ADMIN_KEY=", "\n"),
+        ("APP_KEY=base64:", "\n"),
+    ] {
+        let text = format!("{before}{value}{after}");
+        // What says how a key is written is a part of it.
+        let before = before.trim_end_matches("base64:");
+        assert_eq!(shown(&text), format!("{before}[redacted:assigned-secret]{after}"), "{text}");
+    }
+    for (before, after) in [
+        ("curl -b '", "' https://x"),
+        ("document.cookie = \"", "\""),
+        ("\"set-cookie\":[\"", "\"]"),
+    ] {
+        let text = format!("{before}session={value}{after}");
+        assert_eq!(shown(&text), format!("{before}[redacted:cookie]{after}"), "{text}");
+    }
+    for text in [
+        "{\"name\":\"token\",\"value\":\"user name\"}",
+        "the password is wrong, the token is missing",
+        "{\"name\": \"key\"}, {\"value\": \"x8Kq2Lm8Rt5Yz1Wv\"}",
+        "tokens.add_token(\"1234\\n1234\")",
+    ] {
+        assert_eq!(shown(text), text);
+    }
+}
+
+/// An id behind a word is not a key, and neither are addresses and the names of secrets.
+#[test]
+fn ids_are_no_keys() {
+    let (id, uuid) = (hex(32), "9f3a7c1e-5b0d-8246-9f3a-7c1e5b0d8246");
+    for text in [
+        format!("react-key-{id}"),
+        format!("cache-key-{id}"),
+        format!("api-{uuid}"),
+        format!("sdk-{uuid}"),
+        format!("token: 0x{}", hex(40)),
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod-db9/pw-AbCd3F".to_owned(),
+    ] {
+        assert_eq!(shown(&text), text);
+    }
+    assert_eq!(shown(&format!("mailgun key-{id}")), "mailgun [redacted:mailgun-key]");
+    assert_eq!(shown(&format!("LD_KEY: sdk-{uuid}")), "LD_KEY: [redacted:launchdarkly-key]");
 }
 
 #[test]

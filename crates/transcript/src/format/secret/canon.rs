@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::border::colour;
+use super::lines::gutter;
 
 /// What a code begins with that a terminal obeys.
 const ESCAPE: u8 = 0x1b;
@@ -50,6 +51,8 @@ impl Canon {
     /// Takes what is at an offset, and returns the offset after it.
     fn step(&mut self, text: &[u8], at: usize, reading: Escaping) -> usize {
         match text[at] {
+            // Lines of a box.
+            0xe2 if matches!(text.get(at + 1), Some(0x94 | 0x95)) => at + 3,
             byte if byte.is_ascii_alphanumeric() || byte >= 0x80 => {
                 self.push(byte, at);
                 at + 1
@@ -135,26 +138,6 @@ fn after_break(text: &[u8], at: usize, reading: Escaping) -> usize {
         return at;
     }
     at + gutter(&text[at..])
-}
-
-/// The length of the number and the sign that a line of a listing begins with; 0 if there are none.
-pub(super) fn gutter(line: &[u8]) -> usize {
-    let spaces = line.iter().take(12).take_while(|byte| **byte == b' ').count();
-    let digits = line[spaces..].iter().take(8).take_while(|byte| byte.is_ascii_digit()).count();
-    if digits == 0 {
-        return 0;
-    }
-    let at = spaces + digits;
-    let rest = &line[at..];
-    let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
-    let sign = match rest {
-        [b'\t' | b'|' | b':', ..] => 1,
-        _ if rest.starts_with("→".as_bytes()) => "→".len(),
-        _ if slashes > 0 && rest[slashes..].starts_with(b"t") => slashes + 1,
-        _ if slashes > 0 && rest[slashes..].starts_with(b"u2192") => slashes + 5,
-        _ => return 0,
-    };
-    at + sign
 }
 
 /// The number that some hexadecimal digits are.

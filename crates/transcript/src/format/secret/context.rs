@@ -10,6 +10,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::border::begins;
 use super::shape::{Class, Text};
 use super::words::{self, Named};
+use super::{apart, password};
 
 /// The longest key file that is recognized.
 const KEY_FILE: usize = 1 << 16;
@@ -96,10 +97,14 @@ pub(super) fn putty(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
 pub(super) fn url(text: &[u8], end: usize) -> Option<Range<usize>> {
     let stops = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'`<>\\(){}[]|,;@".contains(byte);
     let rest = &text[end..text.len().min(end + 512)];
-    let stop = rest.iter().position(stops)?;
+    let Some(stop) = rest.iter().position(stops) else { return signed_url(rest, end) };
     let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'[' || *byte == b'_';
     if rest[stop] != b'@' || !rest.get(stop + 1).is_some_and(is_host) {
-        return None;
+        return signed_url(rest, end);
+    }
+    // A sign that ends other URLs may stand behind the first `@`.
+    if let Some(range) = signed_url(rest, end).filter(|range| range.end > end + stop) {
+        return Some(range);
     }
     let Some(colon) = memchr::memchr(b':', &rest[..stop]) else {
         // Sentry's URLs have a key there.
@@ -116,8 +121,31 @@ pub(super) fn url(text: &[u8], end: usize) -> Option<Range<usize>> {
         && !is_variable
         && !words::is_common(value)
         && !words::is_placeholder(value)
-        && !value.iter().all(u8::is_ascii_digit);
+        && (value.len() >= SHORTEST_PASSWORD || !value.iter().all(u8::is_ascii_digit));
     is_secret.then(|| end + colon + 1..end + stop)
+}
+
+/// The same if the password has signs that end other URLs: up to the last `@` before what ends a
+/// word. Only what no person would write there counts, because URLs are also parts of lists.
+fn signed_url(rest: &[u8], end: usize) -> Option<Range<usize>> {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?\"'`\\|".contains(byte);
+    let word = &rest[..rest.iter().position(ends).unwrap_or(rest.len())];
+    let at = memchr::memrchr(b'@', word)?;
+    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'[' || *byte == b'_';
+    let user = Class::Word.run(word);
+    let value = word.get(user + 1..at).filter(|_| word[user] == b':')?;
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_port = digits > 0 && value.get(digits).is_some_and(u8::is_ascii_punctuation);
+    let is_secret = value.len() >= SHORTEST
+        && word.get(at + 1).is_some_and(is_host)
+        && !is_port
+        && value.iter().any(u8::is_ascii_digit)
+        && value.iter().any(u8::is_ascii_alphabetic)
+        && !b"$%{<([".contains(&value[0])
+        && !value.contains(&b':')
+        && is_made(value)
+        && !words::is_stand_in(value);
+    is_secret.then(|| end + user + 1..end + at)
 }
 
 /// The value of a cookie header.
@@ -130,11 +158,13 @@ pub(super) fn cookie(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> 
     }
     let mut at = anchor.end + quotes(&text[anchor.end..]);
     let is_header = text.get(at) == Some(&b':');
-    if !is_header && !is_option {
+    let is_set =
+        || before.ends_with(b"document.") && text[at..].trim_ascii_start().starts_with(b"=");
+    if !is_header && !is_option && !is_set() {
         return None;
     }
     at += usize::from(is_header);
-    at += text[at..].iter().take_while(|byte| matches!(byte, b' ' | b'=')).count();
+    at += text[at..].iter().take(8).take_while(|byte| matches!(byte, b' ' | b'=' | b'[')).count();
     at += quotes(&text[at..]);
     cookies(text, at)
 }
@@ -230,6 +260,8 @@ pub(super) fn is_telling(name: &[u8]) -> bool {
 
 /// The length of the shortest value that counts as a secret because of its name.
 pub(super) const SHORTEST: usize = 8;
+/// The same of a password.
+pub(super) const SHORTEST_PASSWORD: usize = 6;
 
 /// The value that is assigned to a name that means a secret.
 pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
@@ -242,15 +274,30 @@ pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>
     let start = || anchor.start - Class::Word.run_before(&text[..anchor.start], 64);
     let end = anchor.end + Class::Word.run(&text[anchor.end..text.len().min(anchor.end + 32)]);
     let at = given(text, end)
+        .map(|at| behind_type(text, at))
         .or_else(|| separate(text, start(), end))
-        .or_else(|| argument(text, start, end))?;
+        .or_else(|| argument(text, start, end))
+        .or_else(|| apart::value(text, start(), end))?;
     // Most values are short, and then the name does not matter.
-    let (value, is_quoted) = value(text, at).filter(|(value, _)| value.len() >= SHORTEST)?;
-    let start = start();
-    let named = words::named(text[start..end].trim_ascii())?;
-    // A redacted secret still contains the name of its kind.
-    if text[..start].ends_with(b"[redacted:") {
+    let (value, is_quoted) = value(text, at)?;
+    if value.len() < SHORTEST_PASSWORD && (is_quoted || !goes_on(&text[value.end..])) {
         return None;
+    }
+    let start = start();
+    // People write `api key: x`.
+    let is_api = || ends_with(&text[..start], b"api ") && text[start..end].len() == 3;
+    let named = words::named(text[start..end].trim_ascii());
+    let named = named.or_else(|| is_api().then_some(Named::Key))?;
+    // The name of a secret in AWS.
+    let before = &text[start.saturating_sub(96)..start];
+    if before.ends_with(b":") && memchr::memmem::find(before, b"arn:aws").is_some() {
+        return None;
+    }
+    if named == Named::Password
+        && !is_quoted
+        && let Some(range) = password::signed(text, value.clone())
+    {
+        return Some(range);
     }
     // `--- PASS: TestName`, `token: csrfToken`.
     let name = &text[start..end];
@@ -276,18 +323,32 @@ pub(super) fn is_assigned(named: Named, value: &[u8], is_quoted: bool, after: &[
     // A call, an index, or a type with parameters.
     let is_code = !is_quoted && begins_code(after)
         || value.contains(&b'.')
-            && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte));
+            && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte))
+        || password::is_member(value);
     let reads = words::reads_as_words(value);
     let is_path = value.contains(&b'/') && !value.iter().any(u8::is_ascii_uppercase)
         || reads
             && [&b"/"[..], b"./", b"../", b"~/"].iter().any(|prefix| value.starts_with(prefix));
     let is_variable = b"$<{%@".contains(value.first().unwrap_or(&b'$'));
-    let is_spaced = value.iter().any(u8::is_ascii_whitespace);
+    // A phrase has digits and signs where words have none.
+    let is_spaced = value.iter().any(u8::is_ascii_whitespace)
+        && !(is_password && is_quoted && has_digit && !reads && value.len() <= 64);
+    let is_address = value.len() == 42
+        && value.starts_with(b"0x")
+        && value[2..].iter().all(u8::is_ascii_hexdigit);
+    let shortest = if is_password { SHORTEST_PASSWORD } else { SHORTEST };
     let is_stand_in = words::is_common(value)
         || words::is_stand_in(value)
         || value.iter().all(|byte| byte == &value[0]);
     let is_random = if is_password { has_digit } else { has_digit && has_letter };
-    value.len() >= SHORTEST
+    if is_password && password::is_weak(value) {
+        return true;
+    }
+    // Short passwords are of letters and digits: a number is a setting.
+    let is_short = value.len() < SHORTEST;
+    value.len() >= shortest
+        && (!is_short || has_letter && has_digit)
+        && !is_address
         && !is_code
         && !is_path
         && !is_variable
@@ -332,6 +393,23 @@ fn given(text: &[u8], end: usize) -> Option<usize> {
     (signs > 0).then(|| at + spaces(at))
 }
 
+/// Where a value begins behind the type of what it is assigned to: `token: string = "x"`.
+fn behind_type(text: &[u8], at: usize) -> usize {
+    const LONGEST: usize = 32;
+    let near = &text[at..text.len().min(at + LONGEST)];
+    let is_type = |byte: &&u8| byte.is_ascii_alphanumeric() || b"&'_<>[]?.".contains(*byte);
+    let name = near.iter().take_while(is_type).count();
+    let rest = near[name..].trim_ascii_start();
+    let Some(value) = rest.strip_prefix(b"=").filter(|_| name > 0) else { return at };
+    let value = value.trim_ascii_start();
+    if quotes(value) > 0 { at + near.len() - value.len() } else { at }
+}
+
+/// Whether what follows a value may be more of a password.
+fn goes_on(after: &[u8]) -> bool {
+    after.first().is_some_and(|byte| b"$&({<[,;!?".contains(byte))
+}
+
 /// The same after a space: `--password x`, and `login x password y` in a netrc file.
 fn separate(text: &[u8], start: usize, end: usize) -> Option<usize> {
     if !matches!(text.get(end), Some(b' ' | b'\t')) {
@@ -344,7 +422,14 @@ fn separate(text: &[u8], start: usize, end: usize) -> Option<usize> {
         let before = &text[start.saturating_sub(256)..start];
         name.eq_ignore_ascii_case(b"password") && memchr::memmem::find(before, b"login ").is_some()
     };
-    (is_option || is_netrc()).then_some(end + 1)
+    // Variables of a Dockerfile and of shells, settings of `aws` and `npm`; SQL.
+    let is_set = || {
+        let before = &text[start.saturating_sub(16)..start];
+        let sets = ["ENV ", "set -x ", "set -gx ", "setx ", "configure set "];
+        sets.iter().any(|set| before.ends_with(set.as_bytes())) || name.ends_with(b"_authToken")
+    };
+    let is_sql = || name == b"PASSWORD" && text.get(end + 1) == Some(&b'\'');
+    (is_option || is_netrc() || is_set() || is_sql()).then_some(end + 1)
 }
 
 /// The same as the argument of a call that follows the name: `define('DB_PASSWORD', 'x')`.
@@ -397,7 +482,7 @@ fn trimmed(value: &[u8]) -> &[u8] {
 }
 
 /// The length of the quote that a text begins with, including its escapes; 0 if there is none.
-fn quotes(text: &[u8]) -> usize {
+pub(super) fn quotes(text: &[u8]) -> usize {
     let slashes = text.iter().take_while(|byte| **byte == b'\\').count();
     match text.get(slashes) {
         Some(byte) if b"\"'`".contains(byte) => slashes + 1,

@@ -22,6 +22,7 @@ use super::canon::{Canon, ESCAPINGS, Escaping};
 use super::context;
 use super::grams::{CONTIGUOUS, Grams};
 use super::key_lines::KeyLines;
+use super::placeholder;
 use super::searched::Searched;
 use super::strings::each_string;
 use super::values::{MOST, Values, is_distinctive};
@@ -332,6 +333,14 @@ impl Cover {
                     found.push((with_signs(text, source, &form.around), form.number));
                 }
             });
+        }
+        if !found.is_empty() {
+            let places = placeholder::places(&self.redactor, text);
+            let cut = |(range, number): (Range<usize>, usize)| {
+                let parts = placeholder::parts(range, text, &places).into_iter();
+                parts.map(move |part| (part, number)).collect::<Vec<_>>()
+            };
+            found = found.into_iter().flat_map(cut).collect();
         }
         found
     }

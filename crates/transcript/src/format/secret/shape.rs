@@ -260,9 +260,30 @@ fn by_parts(
     // If the secret begins with a sign, nothing before it can be part of the same word.
     let is_part = is_word(end) || is_word(start) && !begins(bytes, start);
     let is_example = words::is_placeholder(value) || bytes[anchor.start..end].ends_with(b"EXAMPLE");
-    let is_word = is_weak && is_doubtful(bytes, start..end, value);
+    let is_word = is_weak && is_doubtful(bytes, start..end, value)
+        || is_named_id(bytes, anchor.clone(), &bytes[anchor.end..end]);
     (!is_part && !is_example && !is_word).then_some(start..end)
 }
+
+/// Whether it is the name of something and an id, as in `cache-key-` or `api-` and a UUID: only
+/// what stands before can say that it is a key.
+fn is_named_id(text: &[u8], anchor: Range<usize>, value: &[u8]) -> bool {
+    if anchor.len() > 4 || !text[..anchor.end].ends_with(b"-") {
+        return false;
+    }
+    let before = &text[anchor.start.saturating_sub(ANNOUNCED)..anchor.start];
+    let is_part = matches!(before, [.., last, b'-' | b'_'] if last.is_ascii_alphanumeric());
+    let is_uuid = value.len() == 36 && [8, 13, 18, 23].iter().all(|at| value[*at] == b'-');
+    let says = |word: &str| {
+        before.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    is_part && value.iter().all(u8::is_ascii_hexdigit)
+        || is_uuid
+            && (is_part || !["key", "launchdarkly", "ld_", "authorization"].into_iter().any(says))
+}
+
+/// How much before an id is looked at for what says that it is a key.
+const ANNOUNCED: usize = 32;
 
 /// Whether what follows a short prefix is more likely a word, or part of base64.
 fn is_doubtful(text: &[u8], place: Range<usize>, value: &[u8]) -> bool {

@@ -41,40 +41,70 @@ named! {
     }
 }
 
-/// Where in a line an offset is.
-pub(super) fn spot_of(line: &[u8], at: usize) -> Spot {
-    let Some(entry) = Entry::parse(line) else { return Spot::Damage };
-    match entry.kind() {
-        Kind::Summary | Kind::CustomTitle | Kind::AiTitle | Kind::AgentName => return Spot::Title,
-        Kind::QueueOperation | Kind::LastPrompt => return Spot::Queue,
-        Kind::Attachment => return Spot::Attachment,
-        Kind::FileHistorySnapshot | Kind::FileHistoryDelta => return Spot::Snapshot,
-        Kind::ApiRequest | Kind::ApiRequestShape | Kind::ApiRequestBlob => return Spot::Request,
-        _ => {}
+/// Where the parts of a line are. A line is read once, however many secrets it has.
+#[derive(Debug)]
+pub(super) enum Spots {
+    /// All of it is one.
+    All(Spot),
+    /// The members of the record and the blocks of its message that are known by a name, in order.
+    Parts { members: Vec<(Range<usize>, Spot)>, blocks: Vec<(Range<usize>, Spot)> },
+}
+
+impl Spots {
+    pub(super) fn of(line: &[u8]) -> Spots {
+        let Some(entry) = Entry::parse(line) else { return Spots::All(Spot::Damage) };
+        let all = match entry.kind() {
+            Kind::Summary | Kind::CustomTitle | Kind::AiTitle | Kind::AgentName => Spot::Title,
+            Kind::QueueOperation | Kind::LastPrompt => Spot::Queue,
+            Kind::Attachment => Spot::Attachment,
+            Kind::FileHistorySnapshot | Kind::FileHistoryDelta => Spot::Snapshot,
+            Kind::ApiRequest | Kind::ApiRequestShape | Kind::ApiRequestBlob => Spot::Request,
+            _ => return Spots::in_record(&entry, line.len() - line.trim_ascii_start().len()),
+        };
+        Spots::All(all)
     }
-    let base = line.len() - line.trim_ascii_start().len();
-    let is_here = |range: &Range<usize>| (base + range.start..base + range.end).contains(&at);
-    let bytes = entry.raw();
-    let places = entry.places();
-    let member = places.iter().find(|[_, value]| is_here(value));
-    let name = member.map(|[name, _]| &bytes[name.clone()]);
-    match name {
-        Some(b"toolUseResult") => Spot::StructuredResult,
-        Some(b"message" | b"content") => {
-            let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
-            let offset = |inner: &[u8]| inner.as_ptr() as usize - bytes.as_ptr() as usize;
-            let mut blocks = blocks.map(|block| {
-                let raw = block.json().raw();
-                (offset(raw)..offset(raw) + raw.len(), block.kind())
-            });
-            match blocks.find(|(range, _)| is_here(range)).map(|(_, kind)| kind) {
-                Some(BlockKind::Thinking | BlockKind::RedactedThinking) => Spot::Thinking,
-                Some(kind) if kind.is_call() => Spot::ToolInput,
-                Some(kind) if kind.is_result() => Spot::ToolResult,
-                Some(BlockKind::Image | BlockKind::Document) => Spot::Attachment,
-                _ => Spot::Message,
-            }
+
+    /// The parts of a record that begins `base` bytes into its line.
+    fn in_record(entry: &Entry<'_>, base: usize) -> Spots {
+        let bytes = entry.raw();
+        let in_line = |range: Range<usize>| base + range.start..base + range.end;
+        let members = entry.places().into_iter().filter_map(|[name, value]| {
+            let spot = match &bytes[name] {
+                b"toolUseResult" => Spot::StructuredResult,
+                b"message" | b"content" => Spot::Message,
+                _ => return None,
+            };
+            Some((in_line(value), spot))
+        });
+        let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+        let blocks = blocks.filter_map(|block| {
+            let spot = match block.kind() {
+                BlockKind::Thinking | BlockKind::RedactedThinking => Spot::Thinking,
+                kind if kind.is_call() => Spot::ToolInput,
+                kind if kind.is_result() => Spot::ToolResult,
+                BlockKind::Image | BlockKind::Document => Spot::Attachment,
+                _ => return None,
+            };
+            let raw = block.json().raw();
+            let start = raw.as_ptr() as usize - bytes.as_ptr() as usize;
+            Some((in_line(start..start + raw.len()), spot))
+        });
+        Spots::Parts { members: members.collect(), blocks: blocks.collect() }
+    }
+
+    /// Where an offset is.
+    pub(super) fn at(&self, at: usize) -> Spot {
+        let among = |parts: &[(Range<usize>, Spot)]| {
+            let before = parts.partition_point(|(range, _)| range.start <= at).checked_sub(1)?;
+            let (range, spot) = &parts[before];
+            (at < range.end).then_some(*spot)
+        };
+        match self {
+            Spots::All(spot) => *spot,
+            Spots::Parts { members, blocks } => match among(members) {
+                Some(Spot::Message) => among(blocks).unwrap_or(Spot::Message),
+                spot => spot.unwrap_or(Spot::Record),
+            },
         }
-        _ => Spot::Record,
     }
 }

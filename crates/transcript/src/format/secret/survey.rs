@@ -16,7 +16,7 @@ use super::context;
 use super::cover::Cover;
 use super::key_lines::{KeyLine, KeyLines};
 use super::searched::{Lately, Searched, Seeds, is_long};
-use super::spot::{Spot, spot_of};
+use super::spot::{Spot, Spots};
 use super::strings::each_string;
 use super::values::{Values, parts_of};
 use crate::format::file::{fill_at, read_at};
@@ -353,6 +353,7 @@ impl Look<'_> {
             return;
         }
         let mut key = KeyLines::default();
+        let mut spots = None;
         each_string(bytes, |string| {
             if self.redactor.needs_more(string.range.len()) && !string.is_in_list() {
                 return;
@@ -373,14 +374,11 @@ impl Look<'_> {
                 return;
             }
             let text = unescape(inner);
-            let make = |kind: &str, value: &[u8], parts, is_more| Find {
-                line,
-                offset,
-                kind: kind.to_owned(),
-                spot: spot_of(bytes, string.range.start),
-                value: value.to_vec(),
-                parts,
-                is_more,
+            let mut make = |kind: &str, value: &[u8], parts, is_more| {
+                let spots = spots.get_or_insert_with(|| Spots::of(bytes));
+                let spot = spots.at(string.range.start);
+                let (kind, value) = (kind.to_owned(), value.to_vec());
+                Find { line, offset, kind, spot, value, parts, is_more }
             };
             if string.is_in_list()
                 && let Some((which, range)) = key.line(&text)
@@ -438,10 +436,13 @@ impl Look<'_> {
         let text = String::from_utf8_lossy(&bytes);
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut finds = Vec::new();
+        // The lines before the last hit, and where it begins.
+        let (mut line, mut at) = (0, 0);
         for hit in self.redactor.find_deep(None, &text) {
             if hit.range.start < length {
-                let before = &text.as_bytes()[..hit.range.start];
-                let line = memchr::memchr_iter(b'\n', before).count() as u64;
+                let before = &text.as_bytes()[at..hit.range.start];
+                line += memchr::memchr_iter(b'\n', before).count() as u64;
+                at = hit.range.start;
                 let parts = parts_of(&hit);
                 let (kind, spot) = (hit.kind.to_owned(), Spot::File);
                 let (value, is_more) = (hit.value, false);

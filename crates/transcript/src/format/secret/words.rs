@@ -201,9 +201,22 @@ pub(super) fn named(name: &[u8]) -> Option<Named> {
         "credentials",
         "secretkeybase",
         "secretaccess",
+        "appkey",
+        "adminkey",
+        "subscriptionkey",
+        "presharedkey",
     ];
-    const PASSWORDS: &[&str] =
-        &["password", "passwd", "pwd", "passphrase", "contrasena", "contrase"];
+    const PASSWORDS: &[&str] = &[
+        "password",
+        "passwd",
+        "pwd",
+        "passphrase",
+        "contrasena",
+        "contrase",
+        "passwort",
+        "motdepasse",
+        "sshpass",
+    ];
     /// Suffixes that may follow the word that means a secret.
     const SUFFIXES: &[&str] = &[
         "prod",
