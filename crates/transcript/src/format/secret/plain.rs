@@ -13,7 +13,7 @@ use super::wrap::Wrap;
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     pub(super) text: Vec<u8>,
-    pieces: Vec<Piece>,
+    pieces: Vec<Stretch>,
     /// It differs from its source in more than letters and digits.
     has_signs: bool,
 }
@@ -21,7 +21,7 @@ pub(super) struct Plain {
 /// Bytes that come from one place: an offset in the text, one in the source, and how many bytes of
 /// the source each of them stands for.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct Stretch {
     at: usize,
     source: usize,
     width: usize,
@@ -36,14 +36,14 @@ impl Plain {
         if range.is_empty() {
             return;
         }
-        self.pieces.push(Piece { at: self.text.len(), source: range.start, width: 1 });
+        self.pieces.push(Stretch { at: self.text.len(), source: range.start, width: 1 });
         self.text.extend_from_slice(&source[range]);
     }
 
     fn put(&mut self, (range, byte): &Escape) {
         if let Some(byte) = *byte {
             let (at, source) = (self.text.len(), range.start);
-            self.pieces.push(Piece { at, source, width: range.len() });
+            self.pieces.push(Stretch { at, source, width: range.len() });
             self.text.push(byte);
         }
         self.has_signs |= byte.is_none_or(|byte| !byte.is_ascii_alphanumeric());
@@ -52,7 +52,7 @@ impl Plain {
     /// UTF-16 as a text of one byte per character: every second byte, from `first` on.
     pub(super) fn of_wide(source: &[u8], first: usize) -> Plain {
         let text: Vec<u8> = source.iter().skip(first).step_by(2).copied().collect();
-        let piece = Piece { at: 0, source: first, width: 2 };
+        let piece = Stretch { at: 0, source: first, width: 2 };
         Plain { text, pieces: vec![piece], has_signs: true }
     }
 
@@ -74,11 +74,11 @@ impl Plain {
     /// The range of the source that a range, which is not empty, stands for.
     pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
         let (first, last) = (self.piece(range.start), self.piece(range.end - 1));
-        let start = |piece: Piece, at: usize| piece.source + (at - piece.at) * piece.width;
+        let start = |piece: Stretch, at: usize| piece.source + (at - piece.at) * piece.width;
         start(first, range.start)..start(last, range.end - 1) + last.width
     }
 
-    fn piece(&self, at: usize) -> Piece {
+    fn piece(&self, at: usize) -> Stretch {
         let after = self.pieces.partition_point(|piece| piece.at <= at);
         self.pieces[after - 1]
     }
