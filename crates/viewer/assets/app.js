@@ -484,7 +484,7 @@
       try { const part = nodes(await get(view.base + 'find?flow=' + view.flow + '&q=' + encodeURIComponent(words))); if (run === typed) put(part); } catch { put('The server does not answer.'); }
       return;
     }
-    texts = texts || $$('.item[id]').map((item) => [item, said(item)]);
+    texts = texts || $$('.item[id]').map((item) => [item, textOf(item)]);
     const needle = words.toLowerCase(), hits = texts.map(([item, text]) => [item, text, text.toLowerCase().indexOf(needle)]).filter((one) => one[2] >= 0);
     const number = doc.createElement('p'), all = doc.createElement('ol');
     number.textContent = hits.length + (hits.length === 1 ? ' hit' : ' hits'); all.className = 'hits';
@@ -497,7 +497,7 @@
     if (hits.length > 100) { const more = doc.createElement('p'); more.className = 'addition'; more.textContent = 'and ' + (hits.length - 100) + ' more: add a word'; found.append(more); }
   };
   // What an item says, without its heading; what is apart on the page is apart here.
-  const said = (item) => {
+  const textOf = (item) => {
     const walker = doc.createTreeWalker(item, NodeFilter.SHOW_ALL, (node) => node.nodeType === 3 ? 1 : node.matches?.('header, .tool, .who, .facts, .numbers') ? 2 : 3);
     let text = '', before = null;
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {

@@ -1,7 +1,7 @@
 //! Two conversations side by side: branches, a fork and its origin, before and after a change.
 //!
-//! The comparison is that of `quipu diff`. Invariant: every turn of both sides is listed, or counted
-//! as left out.
+//! The comparison is that of `quipu diff`. Invariant: every turn of both sides is listed, or
+//! counted as left out.
 
 use maud::{Markup, html};
 use transcript::conversation::parting::{Aligned, align, keys};
