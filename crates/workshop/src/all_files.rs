@@ -1,9 +1,9 @@
 //! Every file of a session that can be taken away with it: for removing, moving and packing.
 //!
-//! What belongs to a session is known by `transcript::conversation::place`. Invariants: only regular
-//! files that are where their names say; a link is listed as left behind, and never followed; files
-//! that several sessions share (the prompt history, the list of a project's sessions, plans) are
-//! never among them.
+//! What belongs to a session is known by `transcript::conversation::place`. Invariants: only
+//! regular files that are where their names say; a link is listed as left behind, and never
+//! followed; files that several sessions share (the prompt history, the list of a project's
+//! sessions, plans) are never among them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

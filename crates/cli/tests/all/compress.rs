@@ -173,12 +173,10 @@ fn there_and_back_also_if_the_session_was_rejected() {
     assert!(check.contains("the API would refuse it"), "{check}");
     let compress = ["compress", "bad.jsonl", "--to", "1400", "-o", "small.jsonl"];
     assert!(run(&env, &compress).starts_with("exit 0"));
-    for args in [&["uncompress", "small.jsonl", "-o", "b.jsonl"][..], &[
-        "uncompress",
-        "small.jsonl",
-        "--in-place",
-        "--force",
-    ]] {
+    for args in [
+        &["uncompress", "small.jsonl", "-o", "b.jsonl"][..],
+        &["uncompress", "small.jsonl", "--in-place", "--force"],
+    ] {
         let text = run(&env, args);
         assert!(text.starts_with("exit 0"), "{text}");
     }

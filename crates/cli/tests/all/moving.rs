@@ -67,7 +67,8 @@ fn ok(env: &Env, args: &[&str]) -> String {
 fn each_says_what_it_does() {
     let mut text = String::new();
     for args in [
-        &["rename", NESTED, "The  widget\ncounter"][..],
+        &["rename", NESTED, "The  widget counter"][..],
+        &["rename", NESTED, "The  widget\ncounter"],
         &["rename", NESTED, ""],
         &["rename", NESTED, "Another", "--dry-run"],
         &["tag", NESTED, "blue"],

@@ -53,8 +53,8 @@ fn key(conversation: &Conversation, turn: &Turn) -> crate::Result<TurnKey> {
                     let content = entry.message().and_then(Message::content);
                     // What was typed while the model worked is attached, or only in the queue.
                     let queued = || entry.get("attachment").or_else(|| entry.get("content"));
-                    let said = content.or_else(queued);
-                    said.map_or(0, |said| digest(&unnamed(said.raw())))
+                    let prompt = content.or_else(queued);
+                    prompt.map_or(0, |prompt| digest(&unnamed(prompt.raw())))
                 })?;
                 if table.row(*row).kind != Kind::Attachment && table.row(*row).opens() {
                     asked.push(spoken);

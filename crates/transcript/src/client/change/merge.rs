@@ -310,9 +310,9 @@ impl<'a> Grafting<'a> {
         Ok(())
     }
 
-    /// Marks the records of the queue in turns, counted from 1. They say what happens to the prompts
-    /// that wait, so they cannot follow prompts of the session that still do, unless a split left
-    /// these there.
+    /// Marks the records of the queue in turns, counted from 1. They say what happens to the
+    /// prompts that wait, so they cannot follow prompts of the session that still do, unless a
+    /// split left these there.
     fn queue(&mut self, main: &Conversation, turns: &[usize]) {
         let table = &self.conversation.table;
         let mut found: Vec<RowId> = Vec::new();
