@@ -1,8 +1,8 @@
 //! Erases a session from a target, and proves it.
 //!
-//! Invariant: what is there is found by listing, not by what we remember; nothing of another session
-//! is deleted. The name of an object is that of a machine, a hyphen, and that of a session, and both
-//! may contain hyphens: so the object itself is asked whose it is.
+//! Invariant: what is there is found by listing, not by what we remember; nothing of another
+//! session is deleted. The name of an object is that of a machine, a hyphen, and that of a session,
+//! and both may contain hyphens: so the object itself is asked whose it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 

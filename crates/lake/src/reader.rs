@@ -1,15 +1,17 @@
 //! Reads back what an object says: whose it is, and which calls it has.
 //!
-//! Only columns of texts and flags that are never null, as one page for each row group: so `parquet`
-//! writes them, and so do most writers of short files. Whoever needs more has an engine. Invariants:
-//! whatever the bytes are, reading ends, and the memory that it takes is bounded by their number and
-//! by that of a page; what is not understood is missing, and nothing is made up for it.
+//! Only columns of texts and flags that are never null, as one page for each row group: so
+//! `parquet` writes them, and so do most writers of short files. Whoever needs more has an engine.
+//! Invariants: whatever the bytes are, reading ends, and the memory that it takes is bounded by
+//! their number and by that of a page; what is not understood is missing, and nothing is made up
+//! for it.
 
 use std::borrow::Cow;
 
 use crate::parquet::{DICTIONARY, MAGIC, PLAIN, UNCOMPRESSED, ZSTD};
 
-/// No page is longer, and the texts of no column are: rows are written in groups of a few megabytes.
+/// No page is longer, and the texts of no column are: rows are written in groups of a few
+/// megabytes.
 const LONGEST_PAGE: usize = 64 << 20;
 /// No row group has more rows.
 const MOST_ROWS: usize = 1 << 20;

@@ -16,8 +16,8 @@ use crate::rows::Policy;
 use crate::state::{Record, State};
 use crate::target::Target;
 
-/// If nothing is known of earlier pushes: adds the sessions of this machine whose objects are in the
-/// lake, and whose files are not there any more.
+/// If nothing is known of earlier pushes: adds the sessions of this machine whose objects are in
+/// the lake, and whose files are not there any more.
 pub fn recover(
     target: &Target,
     state: &mut State,

@@ -2,8 +2,8 @@
 //!
 //! A file with one line for each session that was pushed, appended after its objects are in place.
 //! Invariants: a line that is damaged or cut off counts as not there; without the file, everything
-//! is pushed again, to the same objects. Only it knows what was erased; which calls belong to a session
-//! that the client has deleted is in the lake, too (`recover`).
+//! is pushed again, to the same objects. Only it knows what was erased; which calls belong to a
+//! session that the client has deleted is in the lake, too (`recover`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

@@ -224,8 +224,8 @@ impl Target {
     }
 }
 
-/// A path in the one form that all paths to a folder have: `lake`, `lake/` and `../here/lake` are the
-/// same lake, with one state. What is not there yet is taken as it is.
+/// A path in the one form that all paths to a folder have: `lake`, `lake/` and `../here/lake` are
+/// the same lake, with one state. What is not there yet is taken as it is.
 fn canonical(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
     let Some((folder, found)) = there else { return path.to_owned() };

@@ -265,8 +265,9 @@ impl Maker<'_> {
 
     /// Which records are copies: those that belong to the next answer that counts, if that is one.
     /// A record that says that it was copied belongs to an answer that was copied with it; without
-    /// one, it is a copy. Behind the last answer, a record is one if another file of the session has
-    /// it, too. What the session that the answers were copied from has behind them is one anyway.
+    /// one, it is a copy. Behind the last answer, a record is one if another file of the session
+    /// has it, too. What the session that the answers were copied from has behind them is one
+    /// anyway.
     fn copied(&mut self, number: usize, conversation: &Conversation) -> Vec<bool> {
         let table = &conversation.table;
         let mut copied = vec![false; table.rows().len()];

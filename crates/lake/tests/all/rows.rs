@@ -488,11 +488,11 @@ fn prompts_without_an_answer_count_once() {
     scene.push();
     let turns = scene.rows("turns");
     let is_own = |row: &&CellsByName| row["is_copy"] == Field::Bool(false);
-    let own: Vec<String> =
+    let ids: Vec<String> =
         turns.iter().filter(is_own).map(|row| format!("{}", row["session_id"])).collect();
-    assert_eq!(own.iter().filter(|id| id.contains("first")).count(), 3, "{own:?}");
-    assert_eq!(own.iter().filter(|id| id.contains("later")).count(), 1, "{own:?}");
-    assert_eq!(own.len(), 4, "{own:?}");
+    assert_eq!(ids.iter().filter(|id| id.contains("first")).count(), 3, "{ids:?}");
+    assert_eq!(ids.iter().filter(|id| id.contains("later")).count(), 1, "{ids:?}");
+    assert_eq!(ids.len(), 4, "{ids:?}");
     let prompts = |id: &str| {
         let rows = scene.rows("sessions");
         let row = rows.iter().find(|row| row["session_id"] == Field::Str(id.to_owned()));
