@@ -50,7 +50,12 @@ impl Redactor {
                 let hits = self.find_to(None, &same_length(&inner.text), depth - 1).into_iter();
                 coded.extend(hits.map(|hit| Hit { range: inner.source(&hit.range), ..hit }));
             } else if run.len() >= DATA {
-                data.push(run);
+                // Keys stand one below the other, too: what begins a line is no coincidence.
+                data.extend(lines.iter().map(|line| {
+                    let signs = bytes[line.clone()].iter();
+                    line.start + signs.take_while(|byte| !byte.is_ascii_alphanumeric()).count()
+                        ..line.end
+                }));
             }
         });
         let is_data = |range: &Range<usize>| {

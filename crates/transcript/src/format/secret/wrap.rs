@@ -90,8 +90,11 @@ impl Wrap {
             return front.iter().all(|byte| Class::Word.has(*byte))
                 && front.len() + back.len() > 20;
         }
-        let is_sign =
-            front.last().is_some_and(|last| b"=:/@".contains(last)) || front.contains(&b'=');
+        // What is assigned ends at the break, or goes on: a word is a value of its own.
+        let assigned = front.iter().rposition(|byte| b"=:/@".contains(byte));
+        let is_sign = assigned.is_some_and(|at| {
+            at + 1 == front.len() || front.contains(&b'=') && is_made(&front[at + 1..])
+        });
         let is_front = front.len() >= LONG && is_made(front);
         if !(is_front && is_odd(back) || is_made(back)) {
             return false;

@@ -122,3 +122,22 @@ fn signs_that_are_escaped_are_read() {
         assert_eq!(shown(text), text);
     }
 }
+
+#[test]
+fn keys_one_below_the_other_are_found() {
+    for before in ["", "_", "+", "    12→"] {
+        for between in ["\n", "\\n", "\\\\n"] {
+            let keys = ["ghp", "gho", "ghu", "ghs", "ghr", "ghp", "gho", "ghu", "ghs"];
+            let keys = keys.map(|kind| format!("{before}{kind}_{}", noise(36)));
+            let found = shown(&keys.join(between)).matches("[redacted:github-token").count();
+            assert_eq!(found, keys.len(), "{before:?} {between:?}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_word_is_a_line_of_its_own() {
+    for text in ["Cookie: theme=dark\ntask-1234567890", "session=none\nrun-2f9a71c0b3"] {
+        assert_eq!(shown(text), text);
+    }
+}
