@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::border::begins;
 use super::coded::{Decoded, runs};
 use super::plain::{self, Plain, same_length};
 use super::{Redactor, Secret, context};
@@ -23,6 +24,8 @@ pub(super) struct Hit<'a> {
 const DEPTH: usize = 3;
 /// Runs of base64 of this length are data: what looks like a key within one is a coincidence.
 const DATA: usize = 200;
+/// How many letters of an escape, or signs, may be before the first word of a line.
+const ESCAPE: usize = 6;
 
 impl Redactor {
     /// The secrets in a text, in order, without overlap.
@@ -50,17 +53,17 @@ impl Redactor {
                 let hits = self.find_to(None, &same_length(&inner.text), depth - 1).into_iter();
                 coded.extend(hits.map(|hit| Hit { range: inner.source(&hit.range), ..hit }));
             } else if run.len() >= DATA {
-                // Keys stand one below the other, too: what begins a line is no coincidence.
-                data.extend(lines.iter().map(|line| {
-                    let signs = bytes[line.clone()].iter();
-                    line.start + signs.take_while(|byte| !byte.is_ascii_alphanumeric()).count()
-                        ..line.end
-                }));
+                data.extend_from_slice(lines);
             }
         });
         let is_data = |range: &Range<usize>| {
-            let next = data.partition_point(|run| run.start < range.start);
-            next.checked_sub(1).is_some_and(|at| range.end <= data[at].end)
+            let next = data.partition_point(|line| line.start < range.start);
+            next.checked_sub(1).is_some_and(|at| {
+                let line = &data[at];
+                // Keys stand one below the other, too: what begins a line is no coincidence.
+                let is_first = range.start - line.start <= ESCAPE && begins(bytes, range.start);
+                range.end <= line.end && !is_first
+            })
         };
         hits.retain(|hit| !is_data(&hit.range));
         let mut longer = self.find_wrapped(bytes, &data, &hits);

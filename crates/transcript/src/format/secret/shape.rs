@@ -272,7 +272,7 @@ fn is_named_id(text: &[u8], anchor: Range<usize>, value: &[u8]) -> bool {
         return false;
     }
     let before = &text[anchor.start.saturating_sub(ANNOUNCED)..anchor.start];
-    let is_part = matches!(before, [.., last, b'-' | b'_'] if last.is_ascii_alphanumeric());
+    let is_part = matches!(before, [.., b'-' | b'_']) && !begins(text, anchor.start - 1);
     let is_uuid = value.len() == 36 && [8, 13, 18, 23].iter().all(|at| value[*at] == b'-');
     let says = |word: &str| {
         before.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))

@@ -131,6 +131,11 @@ fn keys_one_below_the_other_are_found() {
             let keys = keys.map(|kind| format!("{before}{kind}_{}", noise(36)));
             let found = shown(&keys.join(between)).matches("[redacted:github-token").count();
             assert_eq!(found, keys.len(), "{before:?} {between:?}");
+            // Behind a word, one that is long enough for data.
+            let long = format!("first{between}{before}ATATT3{}{between}last{between}x", noise(186));
+            assert!(!shown(&long).contains("ATATT3"), "{before:?} {between:?}");
+            let hex = format!("x{between}{before}sk-{}", "96d2b6cd684fb9035e22c1d460fae4e7");
+            assert!(!shown(&hex).contains("sk-"), "{before:?} {between:?}");
         }
     }
 }
