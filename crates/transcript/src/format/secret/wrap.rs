@@ -49,12 +49,20 @@ pub(super) fn wraps(text: &[u8], data: &[Range<usize>], found: &[Hit<'_>]) -> Ve
         if at < line {
             continue;
         }
-        // Nearly all lines end with what cannot be a part of a secret.
+        // Nearly all lines end with what cannot be a part of a secret, and most backslashes are of
+        // other escapes.
         let last = at.checked_sub(1).map_or(b' ', |last| text[last]);
-        let is_end = is_token(last) || b" \t\r\"'`|\x82r\\".contains(&last);
+        if text[at] == b'\n' && !ENDS[usize::from(last)] {
+            line = at + 1;
+            continue;
+        }
+        if text[at] == b'\\' && !matches!(text.get(at + 1), Some(b'n' | b'\n' | b'\\')) {
+            continue;
+        }
         let Some(found_break) = Break::at(text, at) else { continue };
         let start = std::mem::replace(&mut line, found_break.after);
-        if !is_end || found_break.end <= start {
+        let is_end = ENDS[usize::from(last)] && found_break.end > start;
+        if !is_end || !is_token(text[found_break.end - 1]) {
             continue;
         }
         while data.next_if(|run| run.end < at).is_some() {}
@@ -70,8 +78,32 @@ pub(super) fn wraps(text: &[u8], data: &[Range<usize>], found: &[Hit<'_>]) -> Ve
     wraps
 }
 
+/// What a secret may have.
+const TOKEN: [bool; 256] = {
+    let (mut table, signs, mut byte) = ([false; 256], b"_-.~+/=%:@!#$&*^?", 0_u8);
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < signs.len() {
+        table[signs[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+/// What a line may end with that ends with a part of a secret: that, or what does not belong to it.
+const ENDS: [bool; 256] = {
+    let (mut table, signs, mut at) = (TOKEN, b" \t\r\"'`|\x82\\", 0);
+    while at < signs.len() {
+        table[signs[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 fn is_token(byte: u8) -> bool {
-    Class::Url.has(byte) || b":@!#$&*^?".contains(&byte)
+    TOKEN[usize::from(byte)]
 }
 
 impl Wrap {
