@@ -21,6 +21,7 @@ mod grams;
 mod key_lines;
 mod lines;
 mod mask;
+mod media;
 mod password;
 mod placeholder;
 mod plain;
