@@ -10,11 +10,13 @@
 
 mod anchor;
 mod apart;
+mod beside;
 mod border;
 mod canon;
 mod coded;
 mod command;
 mod context;
+mod cookie;
 mod cover;
 mod deep;
 mod grams;
