@@ -316,8 +316,8 @@ impl From<workshop::Error> for Failure {
                 list.extend(why.iter().take(REASONS).map(reason));
                 (
                     Kind::Worse,
-                    "nothing was changed; try it at another turn; `quipu check` says what is wrong \
-                     with the session as it is",
+                    "nothing was changed; if you named a turn, try it at another turn; `quipu \
+                     check` says what is wrong with the session as it is",
                 )
             }
             Error::Leaks { .. } => (

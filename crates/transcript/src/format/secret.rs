@@ -10,17 +10,20 @@
 
 mod anchor;
 mod apart;
+mod beside;
 mod border;
 mod canon;
 mod coded;
 mod command;
 mod context;
+mod cookie;
 mod cover;
 mod deep;
 mod grams;
 mod key_lines;
 mod lines;
 mod mask;
+mod media;
 mod password;
 mod placeholder;
 mod plain;

@@ -484,6 +484,16 @@ fn values_apart_from_their_names() {
         ("npm config set //registry.npmjs.org/:_authToken ", "\n"),
         ("ALGOLIA_ADMIN_KEY=", "\n"),
         ("APP_KEY=base64:", "\n"),
+        ("secret_key:\n    ", "\n"),
+        ("db:\n  password: >-\n    ", "\n  user: bob\n"),
+        ("api_token: |\r\n  ", "\r\n"),
+        ("pswd=", "\n"),
+        ("DB_PW=", "\n"),
+        ("pw: ", "\n"),
+        ("dbPw = '", "'"),
+        ("Kennwort: ", "\n"),
+        ("{\"kty\":\"oct\",\"k\":\"", "\"}"),
+        ("{\"d\": \"", "\", \"crv\": \"P-256\", \"kty\": \"EC\"}"),
     ] {
         let text = format!("{before}{value}{after}");
         // What says how a key is written is a part of it.
@@ -494,15 +504,68 @@ fn values_apart_from_their_names() {
         ("curl -b '", "' https://x"),
         ("document.cookie = \"", "\""),
         ("\"set-cookie\":[\"", "\"]"),
+        ("requests.get(url, cookies={'a': 'b', 'sessionid': '", "'})"),
+        ("cookies = {\n  \"sid\": \"", "\",\n}"),
+        (".example.com\tTRUE\t/\tFALSE\t0\tsid\t", "\n"),
+        ("#HttpOnly_x.test\tFALSE\t/a\tTRUE\t1999999999\tsid\t", "\n"),
     ] {
-        let text = format!("{before}session={value}{after}");
+        let name = if before.contains(['{', '\t']) { "" } else { "session=" };
+        let text = format!("{before}{name}{value}{after}");
         assert_eq!(shown(&text), format!("{before}[redacted:cookie]{after}"), "{text}");
+    }
+    for (before, after) in [
+        ("gh secret set API --body \"", "\""),
+        ("gh secret set API -R a/b -b ", "\n"),
+        ("echo 'bob:", "' | chpasswd"),
+        ("echo \"bob:", "\" | sudo chpasswd"),
+        ("chpasswd <<< 'bob:", "'"),
+        ("sqlplus scott/", "@db"),
+        ("sqlplus -s 'scott/", "@//h:1521/x' @a.sql"),
+    ] {
+        let text = format!("{before}{value}{after}");
+        assert_eq!(shown(&text), format!("{before}[redacted:command-password]{after}"), "{text}");
+    }
+    // The key of an account behind its id.
+    let id = format!("AKIA{}", &noise(16).to_uppercase());
+    let secret = "W43aTJveImiSy5XcgCYfgEFoW56KTLTYXPad3kQ/";
+    for between in [",", " ", "\t", "\",\"", " | ", "\n"] {
+        let text = format!("{id}{between}{secret}\n");
+        let wanted = format!("[redacted:aws-key]{between}[redacted:assigned-secret]\n");
+        assert_eq!(shown(&text), wanted, "{text}");
+    }
+    for text in [
+        format!("AKIA,{secret}"),
+        format!("{} and {secret}", "AKIAIOSFODNN7EXAMPLE"),
+        format!("AKIAIOSFODNN7EXAMPLE,{secret}a"),
+        format!("AKIAIOSFODNN7EXAMPLE,{}", hex(40)),
+        "AKIAIOSFODNN7EXAMPLE,wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_owned(),
+        format!("{{\"kty\":\"EC\",\"x\":\"{value}\",\"kid\":\"{value}\"}}"),
+        format!("{{\"d\":\"{value}\"}}, {{\"kty\":\"EC\"}}"),
+    ] {
+        assert_eq!(shown(&text), text);
     }
     for text in [
         "{\"name\":\"token\",\"value\":\"user name\"}",
         "the password is wrong, the token is missing",
         "{\"name\": \"key\"}, {\"value\": \"x8Kq2Lm8Rt5Yz1Wv\"}",
         "tokens.add_token(\"1234\\n1234\")",
+        "password:\n    type8: string",
+        "secret_key:\n    x8Kq2Lm8Rt5Yz1Wv:",
+        "  secret_key_base:\n    \"test-only-secret-of-at-least-64-bytes-for-signing\",\n",
+        "def f(token:\n    Optional):",
+        "password: >-\n  see the other file",
+        "pw=$PW2 pw: string, pw = getpw(user1), npw=x8Kq2Lm8Rt5Yz1Wv",
+        "pw=true pw: 123456",
+        "cookies: { secure: true, sameSite: 'lax', name: 'connect.session.name' }",
+        "cookies={'theme': 'dark'}; other = {'a': 'x8Kq2Lm8Rt5Yz1Wv'}",
+        "a\tTRUE\t/\tx8Kq2Lm8Rt5Yz1Wv",
+        ".example.com\tTRUE\t/\tFALSE\t0\ttheme\tdark",
+        "gh secret set API --body-file x8Kq2Lm8Rt5Yz1Wv; gh secret set A --body \"$API_2\"",
+        "gh secret list --body x8Kq2Lm8Rt5Yz1Wv",
+        "cat users8:x9 | chpasswd -e; see chpasswd(8)",
+        "echo \"$USER:$PASSWORD1\" | chpasswd",
+        "sqlplus / as sysdba; sqlplus /nolog; sqlplus scott/tiger@db",
+        "sqlplus scripts/x8Kq2Lm8Rt5Yz1Wv @a.sql",
     ] {
         assert_eq!(shown(text), text);
     }

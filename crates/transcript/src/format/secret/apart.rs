@@ -40,6 +40,32 @@ pub(super) fn value(text: &[u8], start: usize, end: usize) -> Option<usize> {
     }
 }
 
+/// Where a value begins that is on the line below its name, as in YAML: indented, and alone there;
+/// `at` if it does not.
+pub(super) fn below(text: &[u8], name: impl Fn() -> usize, at: usize) -> usize {
+    let find = || {
+        let rest = &text[at..text.len().min(at + 2 * APART)];
+        // `>-`, `|`: a text of several lines.
+        let rest = rest.strip_prefix(b">").or_else(|| rest.strip_prefix(b"|")).unwrap_or(rest);
+        let rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        let rest = rest.strip_prefix(b"\r").unwrap_or(rest).strip_prefix(b"\n")?;
+        let is_yaml = text[..at].trim_ascii_end().ends_with(b":");
+        let indent = |line: &[u8]| line.iter().take_while(|byte| **byte == b' ').count();
+        let begin = memchr::memrchr(b'\n', &text[..name()]).map_or(0, |end| end + 1);
+        let value = &rest[indent(rest)..];
+        let length = value.iter().take_while(|byte| byte.is_ascii_graphic()).count();
+        let is_alone = matches!(value.get(length), None | Some(b'\r' | b'\n'))
+            && !matches!(value[..length].last(), Some(b':' | b','));
+        let is_below = indent(rest) > indent(&text[begin..]);
+        (is_yaml && is_below && is_alone && length > 0)
+            .then(|| value.as_ptr() as usize - text.as_ptr() as usize)
+    };
+    match text.get(at) {
+        Some(b'\r' | b'\n' | b'>' | b'|') => find().unwrap_or(at),
+        _ => at,
+    }
+}
+
 /// The value of the next member with that name.
 fn member(text: &[u8], near: Range<usize>) -> Option<usize> {
     let window = &text[near.clone()];

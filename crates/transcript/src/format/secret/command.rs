@@ -44,7 +44,7 @@ fn value(line: &[u8], mut at: usize, gap: Gap) -> Option<Range<usize>> {
 }
 
 /// Whether a value looks like a real password.
-fn is_password(value: &[u8]) -> bool {
+pub(super) fn is_password(value: &[u8]) -> bool {
     value.len() >= 4
         && !b"$<{%-@/".contains(&value[0])
         && value.iter().any(u8::is_ascii_alphabetic)

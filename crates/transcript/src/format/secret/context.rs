@@ -7,10 +7,9 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::border::begins;
 use super::shape::{Class, Text};
 use super::words::{self, Named};
-use super::{apart, password};
+use super::{apart, cookie, password};
 
 /// The longest key file that is recognized.
 const KEY_FILE: usize = 1 << 16;
@@ -148,40 +147,6 @@ fn signed_url(rest: &[u8], end: usize) -> Option<Range<usize>> {
     is_secret.then(|| end + user + 1..end + at)
 }
 
-/// The value of a cookie header.
-pub(super) fn cookie(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
-    let before = &text[..anchor.start];
-    let start = anchor.start - if ends_with(before, b"set-") { 4 } else { 0 };
-    let is_option = text[..start].ends_with(b"--");
-    if !begins(text, start) {
-        return None;
-    }
-    let mut at = anchor.end + quotes(&text[anchor.end..]);
-    let is_header = text.get(at) == Some(&b':');
-    let is_set =
-        || before.ends_with(b"document.") && text[at..].trim_ascii_start().starts_with(b"=");
-    if !is_header && !is_option && !is_set() {
-        return None;
-    }
-    at += usize::from(is_header);
-    at += text[at..].iter().take(8).take_while(|byte| matches!(byte, b' ' | b'=' | b'[')).count();
-    at += quotes(&text[at..]);
-    cookies(text, at)
-}
-
-/// The cookies that begin there, up to the end of the line or the closing quote.
-fn cookies(text: &[u8], at: usize) -> Option<Range<usize>> {
-    let rest = &text[at..text.len().min(at + 4096)];
-    let ends = |byte: &u8| byte.is_ascii_control() || b"\"'`\\<>".contains(byte);
-    let end = rest.iter().position(ends).unwrap_or(rest.len());
-    let line = rest[..end].trim_ascii_end();
-    let is_secret = |pair: &[u8]| {
-        let value = memchr::memchr(b'=', pair).map(|equals| pair[equals + 1..].trim_ascii());
-        value.is_some_and(|value| value.len() >= 8 && is_made(value))
-    };
-    line.split(|byte| *byte == b';').any(is_secret).then(|| at..at + line.len())
-}
-
 /// The token after `Bearer`.
 pub(super) fn bearer(text: &Text<'_>, end: usize) -> Option<Range<usize>> {
     let rest = &text.bytes[end..];
@@ -247,7 +212,7 @@ pub(super) fn member(name: &[u8], value: &[u8]) -> Option<Range<usize>> {
         return credential(value, 0);
     }
     if ends_with(name, b"cookie") {
-        return cookies(value, 0);
+        return cookie::cookies(value, 0);
     }
     let named = words::named(name)?;
     is_assigned(named, value, true, b"").then_some(0..value.len())
@@ -265,6 +230,9 @@ pub(super) const SHORTEST_PASSWORD: usize = 6;
 
 /// The value that is assigned to a name that means a secret.
 pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
+    // Short anchors have the sign behind the name.
+    let has_sign = text[..anchor.end].ends_with(b"=") || text[..anchor.end].ends_with(b":");
+    let anchor = anchor.start..anchor.end - usize::from(has_sign);
     // Nearly all matches are token counts. The plural is the fastest sign of these.
     let is_plural = matches!(text.get(anchor.end), Some(b's' | b'S'))
         && !text.get(anchor.end + 1).is_some_and(|byte| Class::Word.has(*byte));
@@ -274,6 +242,7 @@ pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>
     let start = || anchor.start - Class::Word.run_before(&text[..anchor.start], 64);
     let end = anchor.end + Class::Word.run(&text[anchor.end..text.len().min(anchor.end + 32)]);
     let at = given(text, end)
+        .map(|at| apart::below(text, start, at))
         .map(|at| behind_type(text, at))
         .or_else(|| separate(text, start(), end))
         .or_else(|| argument(text, start, end))
@@ -490,6 +459,6 @@ pub(super) fn quotes(text: &[u8]) -> usize {
     }
 }
 
-fn ends_with(text: &[u8], end: &[u8]) -> bool {
+pub(super) fn ends_with(text: &[u8], end: &[u8]) -> bool {
     text.len().checked_sub(end.len()).is_some_and(|at| text[at..].eq_ignore_ascii_case(end))
 }

@@ -4,7 +4,6 @@
 //! bytes; JSON stays JSON; a placeholder needs no escape at any depth, and without its colons it
 //! can be part of a file's name.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -22,6 +21,7 @@ use super::canon::{Canon, ESCAPINGS, Escaping};
 use super::context;
 use super::grams::{CONTIGUOUS, Grams};
 use super::key_lines::KeyLines;
+use super::media::{self, Media, ascii};
 use super::placeholder;
 use super::searched::Searched;
 use super::strings::each_string;
@@ -81,6 +81,9 @@ pub(super) fn hide<'k>(
         let found = find(now);
         if found.is_empty() {
             break;
+        }
+        if let Some(media) = Media::of(now.as_bytes()) {
+            return Some(media::without(media, &found, &find, &mut named));
         }
         let mut next = String::with_capacity(now.len());
         let mut end = 0;
@@ -209,6 +212,9 @@ impl Cover {
                     let placeholder = self.of_key(&text[range.clone()], &mut last);
                     Some(format!("{}{placeholder}{}", &text[..range.start], &text[range.end..]))
                 }
+                None if placeholder::is_name_of_call(string.member, &text) => {
+                    self.name_of_call(&text)
+                }
                 None => self.text_in(string.member.map(unescape).as_deref(), &text),
             };
             if let Some(shown) = shown {
@@ -243,6 +249,13 @@ impl Cover {
     /// every system: placeholders in it are `[redacted-github-token-1]`.
     pub fn name(&self, name: &str) -> Option<String> {
         let placeholder = |number, kind: &str| self.placeholder(number, kind).replace(':', "-");
+        hide(name, |text| self.hidden(None, text), placeholder)
+    }
+
+    /// The name or the id of a call without secrets; `None` if it has none. The API accepts letters
+    /// and digits, `_` and `-` in it.
+    fn name_of_call(&self, name: &str) -> Option<String> {
+        let placeholder = |number, kind: &str| placeholder::plain(&self.placeholder(number, kind));
         hide(name, |text| self.hidden(None, text), placeholder)
     }
 
@@ -396,12 +409,6 @@ impl Cover {
 /// longest key file fits into it.
 const WINDOW: u64 = 4 << 20;
 const OVERLAP: u64 = 128 << 10;
-
-/// The text with every byte that is not ASCII replaced by one sign.
-fn ascii(bytes: &[u8]) -> Cow<'static, str> {
-    let sign = |byte: &u8| if byte.is_ascii() { char::from(*byte) } else { '?' };
-    Cow::Owned(bytes.iter().map(sign).collect())
-}
 
 fn copy_range(from: &File, range: Range<u64>, out: &mut dyn Write) -> crate::Result<()> {
     let mut at = range.start;

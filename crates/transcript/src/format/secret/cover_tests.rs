@@ -213,3 +213,18 @@ fn what_was_searched_in_a_file_is_hidden_as_if_it_was_not() {
     assert!(cover.text(&texts[3]).is_some_and(|shown| !shown.contains(KEY)));
     assert!(cover.hide(Some("apiKey"), &value, &mut |_| {}).is_some(), "its name makes it one");
 }
+
+#[test]
+fn names_and_ids_of_calls_stay_such() {
+    let cover = cover_of(&[("github-token", KEY)]);
+    let line = format!(
+        r#"{{"id":"toolu_01{KEY}","name":"mcp__srv__{KEY}","names":["mcp__{KEY}"],"text":"mcp__a {KEY}"}}"#
+    );
+    let wanted = concat!(
+        r#"{"id":"toolu_01redacted-github-token-1","name":"mcp__srv__redacted-github-token-1","#,
+        r#""names":["mcp__redacted-github-token-1"],"text":"mcp__a [redacted:github-token:1]"}"#
+    );
+    let shown = cover.line(line.as_bytes()).unwrap_or_default();
+    assert_eq!(String::from_utf8_lossy(&shown), wanted);
+    assert_eq!(cover.line(&shown), None);
+}

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::border::begins;
 use super::coded::{Decoded, runs};
+use super::media::Media;
 use super::plain::{self, Plain, same_length};
 use super::{Redactor, Secret, context};
 
@@ -48,6 +49,11 @@ impl Redactor {
         runs(bytes, |lines| {
             let run = lines[0].start..lines[lines.len() - 1].end;
             if depth > 0
+                && let Some(media) = Media::of(&bytes[run.clone()])
+            {
+                coded.extend(self.find_in_media(&media, run.start, depth - 1));
+                data.push(run);
+            } else if depth > 0
                 && let Some(inner) = Decoded::of(bytes, lines)
             {
                 let hits = self.find_to(None, &same_length(&inner.text), depth - 1).into_iter();
@@ -83,6 +89,20 @@ impl Redactor {
         hits.extend(coded);
         hits.sort_by_key(|hit| hit.range.start);
         hits
+    }
+
+    /// The secrets in what an image says beside its picture. Its base64 begins at `base`.
+    fn find_in_media<'a>(&'a self, media: &Media, base: usize, depth: usize) -> Vec<Hit<'a>> {
+        let texts = media.texts().into_iter();
+        let hits = texts.flat_map(|part| {
+            let hits = self.find_to(None, &media.text(&part), depth).into_iter();
+            hits.map(move |hit| {
+                let coded =
+                    Media::coded(&(part.start + hit.range.start..part.start + hit.range.end));
+                Hit { range: base + coded.start..base + coded.end, ..hit }
+            })
+        });
+        hits.collect()
     }
 }
 

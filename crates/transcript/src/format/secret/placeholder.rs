@@ -99,6 +99,29 @@ pub(super) fn parts(
     parts
 }
 
+/// Whether a string is the name of a tool, or the id of a call.
+pub(super) fn is_name_of_call(member: Option<&[u8]>, text: &str) -> bool {
+    const MEMBERS: [&[u8]; 7] = [
+        b"name",
+        b"tool_name",
+        b"id",
+        b"tool_use_id",
+        b"toolUseID",
+        b"parentToolUseID",
+        b"sourceToolUseID",
+    ];
+    let is_named = || member.is_some_and(|member| MEMBERS.contains(&member));
+    // Lists have names of tools, too.
+    (text.starts_with("mcp__") || is_named())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+/// A placeholder of the signs that such a name may have: `redacted-github-token-1`.
+pub(super) fn plain(placeholder: &str) -> String {
+    let is_sign = |sign: char| !sign.is_ascii_alphanumeric() && !matches!(sign, '-' | '_');
+    placeholder.trim_matches(is_sign).replace(is_sign, "-")
+}
+
 #[cfg(test)]
 #[path = "placeholder_tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::border::begins;
 use super::command::{Account, Gap};
-use super::{command, context, words};
+use super::{beside, command, context, cookie, words};
 
 /// The form of a secret after its anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +140,11 @@ pub(super) enum Rule {
     /// How many fields precede the password.
     Pgpass(usize),
     Assigned,
+    Jar,
+    Aws,
+    WebKey,
+    Chpasswd,
+    Sqlplus,
     /// Not a secret: a letter that is written as an escape.
     Escape,
 }
@@ -166,12 +171,17 @@ impl Rule {
             "first-word" => Rule::FirstWord,
             "pgpass" => Rule::Pgpass(value?.parse().ok()?),
             "assigned" => Rule::Assigned,
+            "jar" => Rule::Jar,
+            "aws" => Rule::Aws,
+            "web-key" => Rule::WebKey,
+            "chpasswd" => Rule::Chpasswd,
+            "sqlplus" => Rule::Sqlplus,
             "escape" => Rule::Escape,
             _ => return None,
         })
     }
 
-    /// Whether it finds passwords in the arguments of a command.
+    /// Whether it may find several secrets at one place, as passwords in the arguments of a command.
     pub(super) fn is_of_command(self) -> bool {
         matches!(
             self,
@@ -181,6 +191,7 @@ impl Rule {
                 | Rule::Option(_)
                 | Rule::JoinedOption(_)
                 | Rule::FirstWord
+                | Rule::WebKey
         )
     }
 
@@ -195,6 +206,7 @@ impl Rule {
             Rule::Option(name) => command::option(text, end, name, Gap::Any),
             Rule::JoinedOption(name) => command::option(text, end, name, Gap::None),
             Rule::FirstWord => Vec::from_iter(command::first_word(text, end)),
+            Rule::WebKey => beside::web_key(text, end),
             _ => Vec::new(),
         }
     }
@@ -211,12 +223,16 @@ impl Shape {
                 Rule::Putty => context::putty(bytes, anchor),
                 Rule::Jwt => jwt(text, anchor.start),
                 Rule::Url => context::url(bytes, anchor.end),
-                Rule::Cookie => context::cookie(bytes, anchor),
+                Rule::Cookie => cookie::cookie(bytes, anchor),
                 Rule::Bearer => context::bearer(text, anchor.end),
                 Rule::Basic => context::basic(bytes, anchor.end),
                 Rule::Authorization => context::authorization(bytes, anchor.end),
                 Rule::Pgpass(fields) => command::pgpass(bytes, anchor.end, *fields),
                 Rule::Assigned => context::assigned(bytes, anchor),
+                Rule::Jar => cookie::in_jar(bytes, anchor.end),
+                Rule::Aws => beside::aws(bytes, anchor),
+                Rule::Chpasswd => beside::chpasswd(bytes, anchor),
+                Rule::Sqlplus => beside::sqlplus(bytes, anchor.end),
                 // Not secrets, found without an anchor, or possibly several per anchor.
                 _ => None,
             },

@@ -72,6 +72,7 @@ fn expand(anchor: &[u8]) -> Option<Vec<Vec<u8>>> {
         let of: Vec<u8> = match byte {
             b'\\' => match bytes.next()? {
                 b's' => vec![b' '],
+                b't' => vec![b'\t'],
                 b'd' => (b'0'..=b'9').collect(),
                 b'h' => b"0123456789ABCDEF".to_vec(),
                 b'l' => (0..=127).filter(|byte| Class::Lower.has(*byte)).collect(),

@@ -210,6 +210,8 @@ pub(super) fn named(name: &[u8]) -> Option<Named> {
         "password",
         "passwd",
         "pwd",
+        "pswd",
+        "kennwort",
         "passphrase",
         "contrasena",
         "contrase",
@@ -252,7 +254,7 @@ pub(super) fn named(name: &[u8]) -> Option<Named> {
         if flat == b"auth" || flat == b"basicauth" {
             return Some(Named::Pair);
         }
-        if has_end(flat, PASSWORDS) || flat == b"pass" || is_pass(name) {
+        if has_end(flat, PASSWORDS) || flat == b"pass" || is_pass(name) || is_pw(name) {
             return Some(Named::Password);
         }
         if has_end(flat, KEYS) {
@@ -262,6 +264,13 @@ pub(super) fn named(name: &[u8]) -> Option<Named> {
         flat = &flat[..flat.len() - suffix.len()];
     }
     None
+}
+
+/// Whether a name is `pw`, or ends in it as a word of its own: `db_pw`, `dbPw`, not `npw`.
+fn is_pw(name: &[u8]) -> bool {
+    let Some((before, word)) = name.split_last_chunk::<2>() else { return false };
+    let is_apart = before.last().is_none_or(|byte| b"_-".contains(byte));
+    word == b"Pw" || word.eq_ignore_ascii_case(b"pw") && is_apart
 }
 
 /// Whether a name ends in `pass` as a word of its own: `DB_PASS`, `dbPass`, not `bypass`.
