@@ -184,7 +184,10 @@ pub(super) fn escapes(source: &[u8]) -> Vec<Escape> {
         found.extend(escape.map(|(length, byte)| (at..at + length, byte)));
     }
     let before = found.len();
-    for at in memchr::memmem::find_iter(source, b"\\/") {
+    for at in memchr::memchr_iter(b'\\', source) {
+        if source.get(at + 1) != Some(&b'/') {
+            continue;
+        }
         let slashes = source[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
         found.push((at - slashes..at + 2, Some(b'/')));
     }

@@ -122,20 +122,23 @@ impl Wrap {
             return front.iter().all(|byte| Class::Word.has(*byte))
                 && front.len() + back.len() > 20;
         }
+        // What most lines are not costs little; whether words are read is asked last.
+        let can_be_front = front.len() >= LONG && is_mixed(front);
+        if !can_be_front && !is_mixed(back) {
+            return false;
+        }
         // What is assigned ends at the break, or goes on: a word is a value of its own.
         let assigned = front.iter().rposition(|byte| b"=:/@".contains(byte));
         let is_sign = assigned.is_some_and(|at| {
             at + 1 == front.len() || front.contains(&b'=') && is_made(&front[at + 1..])
         });
-        let is_front = front.len() >= LONG && is_made(front);
-        if !(is_front && is_odd(back) || is_made(back)) {
-            return false;
-        }
-        match anchor_at(front, back) {
-            Anchor::Begins => false,
+        let is_key = match anchor_at(front, back) {
             Anchor::Before | Anchor::Spans => true,
-            Anchor::Nowhere => is_front || is_sign,
-        }
+            Anchor::Nowhere if is_sign || can_be_front => false,
+            Anchor::Begins | Anchor::Nowhere => return false,
+        };
+        let is_front = can_be_front && is_made(front);
+        (is_key || is_sign || is_front) && (is_front && is_odd(back) || is_made(back))
     }
 
     /// Whether a secret that was found begins the next line.
@@ -165,13 +168,16 @@ enum Anchor {
 
 fn anchor_at(front: &[u8], back: &[u8]) -> Anchor {
     let front = &front[front.len().saturating_sub(ANCHOR)..];
-    let both = [front, &back[..back.len().min(ANCHOR)]].concat();
+    let (mut both, length) = ([0; 2 * ANCHOR], front.len() + back.len().min(ANCHOR));
+    both[..front.len()].copy_from_slice(front);
+    both[front.len()..length].copy_from_slice(&back[..length - front.len()]);
+    let both = &both[..length];
     let mut found = Anchor::Nowhere;
-    TABLE.finder.each(&TABLE.anchors, &both, |number, start| {
+    TABLE.finder.each(&TABLE.anchors, both, |number, start| {
         let anchor = &TABLE.anchors[number];
         let is_key =
             matches!(anchor.shape, Shape::Parts { .. } | Shape::Rule(Rule::Jwt | Rule::Url));
-        if !is_key || !begins(&both, start) {
+        if !is_key || !begins(both, start) {
             return;
         }
         let place = match (start.cmp(&front.len()), start + anchor.text.len() > front.len()) {
@@ -188,14 +194,14 @@ fn anchor_at(front: &[u8], back: &[u8]) -> Anchor {
 
 /// Whether a word is not one that a person wrote.
 fn is_made(word: &[u8]) -> bool {
+    is_mixed(word) && !words::reads_as_words(word)
+}
+
+/// Whether there are letters and digits in it, or a capital in the middle of a word.
+fn is_mixed(word: &[u8]) -> bool {
     let has_digit = word.iter().any(u8::is_ascii_digit);
-    let has_letter = word.iter().any(u8::is_ascii_alphabetic);
-    // A capital in the middle of a word.
-    let has_change = || {
-        let is_change = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
-        word.windows(2).any(is_change)
-    };
-    (has_digit || has_change()) && has_letter && !words::reads_as_words(word)
+    let is_change = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
+    (has_digit || word.windows(2).any(is_change)) && word.iter().any(u8::is_ascii_alphabetic)
 }
 
 /// The same for what may be the end of one.
