@@ -58,22 +58,6 @@ fn the_wrong_question_gets_nothing() {
     assert!(Json::parse(b"{").is_none() && Json::parse(b"1 2").is_none());
 }
 
-/// A text with its escapes decoded, one byte after the other.
-fn lossy(inner: &[u8]) -> String {
-    let (mut out, mut at) = (Vec::new(), 0);
-    while at < inner.len() {
-        if inner[at] == b'\\' {
-            let (character, used) = escape(&inner[at..]);
-            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-            at += used;
-        } else {
-            out.push(inner[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
 proptest! {
     /// Every string that another program writes is read back unchanged.
     #[test]
