@@ -513,37 +513,6 @@ fn values_apart_from_their_names() {
         let text = format!("{before}{name}{value}{after}");
         assert_eq!(shown(&text), format!("{before}[redacted:cookie]{after}"), "{text}");
     }
-    for (before, after) in [
-        ("gh secret set API --body \"", "\""),
-        ("gh secret set API -R a/b -b ", "\n"),
-        ("echo 'bob:", "' | chpasswd"),
-        ("echo \"bob:", "\" | sudo chpasswd"),
-        ("chpasswd <<< 'bob:", "'"),
-        ("sqlplus scott/", "@db"),
-        ("sqlplus -s 'scott/", "@//h:1521/x' @a.sql"),
-    ] {
-        let text = format!("{before}{value}{after}");
-        assert_eq!(shown(&text), format!("{before}[redacted:command-password]{after}"), "{text}");
-    }
-    // The key of an account behind its id.
-    let id = format!("AKIA{}", &noise(16).to_uppercase());
-    let secret = "W43aTJveImiSy5XcgCYfgEFoW56KTLTYXPad3kQ/";
-    for between in [",", " ", "\t", "\",\"", " | ", "\n"] {
-        let text = format!("{id}{between}{secret}\n");
-        let wanted = format!("[redacted:aws-key]{between}[redacted:assigned-secret]\n");
-        assert_eq!(shown(&text), wanted, "{text}");
-    }
-    for text in [
-        format!("AKIA,{secret}"),
-        format!("{} and {secret}", "AKIAIOSFODNN7EXAMPLE"),
-        format!("AKIAIOSFODNN7EXAMPLE,{secret}a"),
-        format!("AKIAIOSFODNN7EXAMPLE,{}", hex(40)),
-        "AKIAIOSFODNN7EXAMPLE,wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_owned(),
-        format!("{{\"kty\":\"EC\",\"x\":\"{value}\",\"kid\":\"{value}\"}}"),
-        format!("{{\"d\":\"{value}\"}}, {{\"kty\":\"EC\"}}"),
-    ] {
-        assert_eq!(shown(&text), text);
-    }
     for text in [
         "{\"name\":\"token\",\"value\":\"user name\"}",
         "the password is wrong, the token is missing",
@@ -560,12 +529,6 @@ fn values_apart_from_their_names() {
         "cookies={'theme': 'dark'}; other = {'a': 'x8Kq2Lm8Rt5Yz1Wv'}",
         "a\tTRUE\t/\tx8Kq2Lm8Rt5Yz1Wv",
         ".example.com\tTRUE\t/\tFALSE\t0\ttheme\tdark",
-        "gh secret set API --body-file x8Kq2Lm8Rt5Yz1Wv; gh secret set A --body \"$API_2\"",
-        "gh secret list --body x8Kq2Lm8Rt5Yz1Wv",
-        "cat users8:x9 | chpasswd -e; see chpasswd(8)",
-        "echo \"$USER:$PASSWORD1\" | chpasswd",
-        "sqlplus / as sysdba; sqlplus /nolog; sqlplus scott/tiger@db",
-        "sqlplus scripts/x8Kq2Lm8Rt5Yz1Wv @a.sql",
     ] {
         assert_eq!(shown(text), text);
     }

@@ -131,3 +131,7 @@ fn last_word(text: &[u8]) -> &[u8] {
     let start = text[..end].iter().rposition(|byte| ends(*byte)).map_or(0, |at| at + 1);
     &text[start..end]
 }
+
+#[cfg(test)]
+#[path = "beside_tests.rs"]
+mod tests;

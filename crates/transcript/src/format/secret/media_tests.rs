@@ -11,6 +11,9 @@ use crate::format::secret::{Cover, Redactor};
 
 const KEY: &str = "ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";
 
+/// Makes a file that says a text.
+type Maker = fn(&[u8]) -> Vec<u8>;
+
 fn chunk(name: &[u8], data: &[u8]) -> Vec<u8> {
     let named = [name, data].concat();
     let length = u32::try_from(data.len()).unwrap_or_default();
@@ -56,7 +59,7 @@ fn the_checksum_is_that_of_png() {
 #[test]
 fn what_an_image_says_is_overwritten() {
     let redactor = Redactor::default();
-    let makers: [fn(&[u8]) -> Vec<u8>; 5] = [|text| png(text, b"x"), jpeg, gif, webp, pdf];
+    let makers: [Maker; 5] = [|text| png(text, b"x"), jpeg, gif, webp, pdf];
     for make in makers {
         for before in ["", "t ", "to ", "the token "] {
             let with = |value: &str| make(format!("{before}{value}").as_bytes());

@@ -181,7 +181,7 @@ impl Rule {
         })
     }
 
-    /// Whether it may find several secrets at one place, as passwords in the arguments of a command.
+    /// Whether it may find several secrets at one place, as in the arguments of a command.
     pub(super) fn is_of_command(self) -> bool {
         matches!(
             self,
