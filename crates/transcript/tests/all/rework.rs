@@ -330,6 +330,7 @@ const ODD_SPLITS: &[Odd] = &[
     odd("/call_again_open", "split at 2", "2 turns -> [1, 2]", ONE_ID),
     odd("/sidechain_on_the_chain", "split at 3", "6 -> 4 messages", SIDE),
     odd("/gap_nearest_by_time", "split at 2", "3 turns -> [1, 1]", BRIDGED),
+    odd("/gap_other_branch", "split at 2 as 2.1.325", "5 -> 4 messages", BRIDGED),
     odd(
         "/nt_attachment_itself",
         "split at 2 as 2.1.100",
