@@ -727,7 +727,8 @@ def test_errors_are_found_wherever_they_are(lab):
             session.call("Bash", {"command": f"try {number}"}, "Exit code 1", error=True)
             session.call("Edit", {"file_path": "/w/demo/a.rs", "old_string": "old way", "new_string": "new way"}, "The text was not found", error=True)
         session.answer(text(f"Answer {number}: " + "words " * 300))
-    session.write(lab.home / "projects" / "-w-demo" / "5e5e5e5e-1111-4111-8111-111111111111.jsonl")
+    path = lab.home / "projects" / "-w-demo" / "5e5e5e5e-1111-4111-8111-111111111111.jsonl"
+    session.write(path)
     out = lab.work / "errors.html"
     assert lab.quipu("export", "html", "5e5e5e5e", "-o", str(out)).returncode == 0
     for url in [lab.serve("5e5e5e5e"), out.as_uri()]:
@@ -747,6 +748,8 @@ def test_errors_are_found_wherever_they_are(lab):
         assert page.locator(".at-item").get_attribute("id") == "turn-43"
         lab.clean(page)
         page.context.close()
+    # Others count the sessions.
+    path.unlink()
 
 
 def test_without_a_mouse(lab):
